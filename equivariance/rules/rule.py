@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rule: parameters of this name have these axes."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Axis", "Rule"]
+
+
+class Axis(Enum):
+    """What the entries along one axis of a parameter belong to.
+
+    Labels on axes, rather than the paper's actions on weights, say the same in fewer words:
+    P_C^-1 W P_C is (STREAM, STREAM), W P_C is (KEEP, STREAM), P_C^-1 W is (STREAM, KEEP), b P_C is
+    (STREAM); a weight stored (in x out), as GPT-2's, just lists its axes the other way round.
+    """
+
+    STREAM = "features of the residual stream: always permuted"
+    INNER = "attention features, all heads: permuted if inner is headwise"
+    QKV = "three times INNER, fused: query, key and value"
+    HEAD = "features of one head, shared by all heads: cannot be permuted if inner is headwise"
+    KEEP = "anything else, e.g. hidden features of the MLP: never permuted"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Rule for the parameters whose full name matches a pattern.
+
+    Parameters
+    ----------
+    pattern : re.Pattern
+        Matched against the whole name.
+    axes : tuple of Axis
+        One label for each axis of the parameter.
+    """
+
+    pattern: re.Pattern[str]
+    axes: tuple[Axis, ...]
