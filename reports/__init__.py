@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run folder and the tables made of it.
+
+Figures and reports draw with matplotlib, which a training server does not need: import them from
+:mod:`reports.figures` and :mod:`reports.report`.
+"""
+
+from reports.comparison import attack_table, compare
+from reports.cost import cost_table
+from reports.errors import RunFolderError
+from reports.run_folder import RunFolder
+from reports.utility import utility_per_attribute, utility_table
+
+__all__ = [
+    "RunFolder",
+    "RunFolderError",
+    "attack_table",
+    "compare",
+    "cost_table",
+    "utility_per_attribute",
+    "utility_table",
+]

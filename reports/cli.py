@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``report``: one run rewrites its report, several are compared."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from reports import atomic
+from reports.comparison import attack_table, compare
+from reports.cost import cost_table
+from reports.display import grid, readable
+from reports.errors import RunFolderError
+from reports.markdown import latex_table, markdown_table
+from reports.report import (
+    differing_settings,
+    results,
+    shared_settings,
+    summary,
+    write_comparison,
+    write_report,
+)
+from reports.run_folder import RunFolder
+from reports.utility import utility_per_attribute, utility_table
+
+Format = Literal["md", "csv", "parquet", "latex"]
+
+
+def report_command(runs: list[Path], out: Path | None = None, format: Format = "md") -> None:
+    """Report on one run, or compare several.
+
+    Parameters
+    ----------
+    runs : list[Path]
+        Run folders. One: its ``report.md`` and figures are written anew and a summary is printed.
+        Several: a comparison is printed and written.
+    out : Path | None
+        Folder for the comparison (default ``comparison``), or for the tables of one run (default
+        ``tables`` in the run's folder).
+    format : {"md", "csv", "parquet", "latex"}
+        How tables are written. ``md`` is in the report or comparison itself; for one run tables of
+        their own are written only if ``out`` or another format is given.
+
+    Raises
+    ------
+    RunFolderError
+        If no run is given, or some are not run folders: all of them are named at once.
+    """
+    opened = open_all(runs)
+    console = Console()
+    if len(opened) == 1:
+        _report_one(opened[0], out, format, console)
+    else:
+        _report_several(opened, out or Path("comparison"), format, console)
+
+
+def open_all(paths: Sequence[Path]) -> list[RunFolder]:
+    """Open all runs, each once, or say what is wrong with every one that cannot be.
+
+    Raises
+    ------
+    RunFolderError
+    """
+    opened: dict[Path, RunFolder] = {}
+    problems = []
+    for path in paths:
+        try:
+            opened.setdefault(path.resolve(), RunFolder.open(path))
+        except RunFolderError as error:
+            problems.append(str(error))
+    if not paths:
+        problems.append("no run given: name at least one run folder")
+    if problems:
+        raise RunFolderError("\n".join(problems))
+    return list(opened.values())
+
+
+def write_tables(tables: Mapping[str, pd.DataFrame], out: Path, format: Format) -> list[Path]:
+    """Write each table that has rows into the folder ``out``; returns the files."""
+    out.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, table in tables.items():
+        if not table.empty:
+            path = out / f"{name}.{'tex' if format == 'latex' else format}"
+            atomic.write_bytes(path, ENCODERS[format](table))
+            paths.append(path)
+    return paths
+
+
+def _report_one(run: RunFolder, out: Path | None, format: Format, console: Console) -> None:
+    report = write_report(run)
+    _print(console, summary(run), f"Run {run.name}")
+    _say(console, report)
+    if out is not None or format != "md":
+        tables = {
+            "utility": utility_table([run]),
+            "attributes": utility_per_attribute(run),
+            "cost": cost_table([run]),
+            "attacks": attack_table([run]),
+        }
+        for path in write_tables(tables, out or run.path / "tables", format):
+            _say(console, path)
+
+
+def _report_several(runs: list[RunFolder], out: Path, format: Format, console: Console) -> None:
+    comparison = write_comparison(runs, out)
+    console.print(Text(shared_settings(runs).replace("`", "")))
+    settings = differing_settings(runs)
+    if len(settings.columns) > 1:
+        _print(console, settings, "Settings")
+    _print(console, results(runs), "Results")
+    _say(console, comparison)
+    if format != "md":
+        tables = {
+            "comparison": compare(runs),
+            "utility": utility_table(runs),
+            "cost": cost_table(runs),
+            "attacks": attack_table(runs),
+        }
+        for path in write_tables(tables, out, format):
+            _say(console, path)
+
+
+def _print(console: Console, table: pd.DataFrame, title: str) -> None:
+    """Print upright, or on its side if only that fits, or else as wide as it is."""
+    upright, sideways = _rich(table, title), _rich(_transposed(table), title)
+    if _width(console, upright) <= console.width or _width(console, sideways) > console.width:
+        console.print(upright, width=max(console.width, _width(console, upright)), crop=False)
+    else:
+        console.print(sideways)
+
+
+def _rich(table: pd.DataFrame, title: str) -> Table:
+    heads, rows, numeric = grid(table)
+    shown = Table(title=Text(title), title_justify="left")
+    for head, right in zip(heads, numeric, strict=True):
+        shown.add_column(Text(head), justify="right" if right else "left", no_wrap=True)
+    for row in rows:
+        shown.add_row(*(Text(text) for text in row))
+    return shown
+
+
+def _transposed(table: pd.DataFrame) -> pd.DataFrame:
+    """First column as headings, the other columns as rows."""
+    heads, rows, _ = grid(table)
+    turned = [list(line) for line in zip(heads, *rows, strict=True)]
+    return pd.DataFrame(turned[1:], columns=turned[0])
+
+
+def _width(console: Console, table: Table) -> int:
+    # Unbounded options: how wide the table wants to be, not how wide it may be.
+    return Measurement.get(console, console.options.update(width=10_000), table).maximum
+
+
+def _say(console: Console, path: Path) -> None:
+    console.print(Text(f"Wrote {path}"), soft_wrap=True)
+
+
+def _csv(table: pd.DataFrame) -> bytes:
+    return table.to_csv(index=False).encode("utf-8")
+
+
+def _parquet(table: pd.DataFrame) -> bytes:
+    content: bytes = table.to_parquet(index=False)
+    return content
+
+
+ENCODERS: Mapping[str, Callable[[pd.DataFrame], bytes]] = {
+    "md": lambda table: markdown_table(readable(table)).encode("utf-8"),
+    "csv": _csv,
+    "parquet": _parquet,
+    "latex": lambda table: latex_table(readable(table)).encode("utf-8"),
+}
