@@ -49,7 +49,7 @@ def data_spec(config: RunConfig) -> DataSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """When a batch is: its purpose (``train``, or the split evaluated), round (1 ..), step (0 ..)."""
+    """When a batch is: its purpose (``train`` or a split), its round (1 ..) and step (0 ..)."""
 
     purpose: str
     round: int

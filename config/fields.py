@@ -80,9 +80,9 @@ class RunConfig(BaseModel):
 
     # -- privacy --------------------------------------------------------------------------
     permute: Annotated[Permute, Field(description="Which permutations the client applies.")] = "row"
-    rotation: Annotated[
-        Rotation, Field(description="How long one row permutation is used.")
-    ] = "sample"
+    rotation: Annotated[Rotation, Field(description="How long one row permutation is used.")] = (
+        "sample"
+    )
     permute_cls: Annotated[
         bool, Field(description="Permute CLS and registers with the patches (needs return = all).")
     ] = False
@@ -107,14 +107,15 @@ class RunConfig(BaseModel):
     schedule: Annotated[
         str, Field(description="sequential, parallel, splitfed-v1 or splitfed-v2.")
     ] = "parallel"
-    transport: Annotated[
-        Literal["message", "ray"], Field(description="How tensors travel.")
-    ] = "message"
+    transport: Annotated[Literal["message", "ray"], Field(description="How tensors travel.")] = (
+        "message"
+    )
     wire_dtype: Annotated[
         Literal["fp32", "fp16"], Field(description="Number format on the wire.")
     ] = "fp32"
     client_weights: Annotated[
-        Literal["averaged", "private", "frozen"], Field(description="What becomes of edge and tail.")
+        Literal["averaged", "private", "frozen"],
+        Field(description="What becomes of edge and tail."),
     ] = "averaged"
     rounds: Annotated[int, Field(ge=1, description="Number of rounds.")] = 6
     steps_per_round: Annotated[
@@ -147,9 +148,7 @@ class RunConfig(BaseModel):
     weight_decay: Annotated[
         float, Field(ge=0, description="Weight decay: L2 in sgd, decoupled in adamw.")
     ] = 0.05
-    seed: Annotated[
-        int, Field(ge=0, lt=2**63, description="All randomness derives from it.")
-    ] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**63, description="All randomness derives from it.")] = 0
 
     # -- federation -----------------------------------------------------------------------
     min_clients: Annotated[
@@ -164,9 +163,7 @@ class RunConfig(BaseModel):
     start_timeout: Annotated[
         float, Field(gt=0, description="Seconds to wait for clients and Ray at the start.")
     ] = 120.0
-    trunk_gpus: Annotated[
-        float, Field(ge=0, description="GPUs of the trunk actor; 0: CPU.")
-    ] = 0.0
+    trunk_gpus: Annotated[float, Field(ge=0, description="GPUs of the trunk actor; 0: CPU.")] = 0.0
     trunk_threads: Annotated[
         int, Field(ge=0, description="CPU threads of the trunk; 0: all cores.")
     ] = 0

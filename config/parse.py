@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From Flower's flat run config to a :class:`~config.fields.RunConfig`, or to every problem in it."""
+"""From Flower's flat run config to a :class:`~config.fields.RunConfig`, or all its problems."""
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
