@@ -27,7 +27,7 @@ class RunConfig(BaseModel):
     # -- data -----------------------------------------------------------------------------
     data: Annotated[
         str, Field(description="Where images come from: synthetic:N, celeba:/path or hf:NAME.")
-    ] = "synthetic:1600"
+    ] = "synthetic:2400"
     image_size: Annotated[
         int, Field(ge=8, le=1024, description="Side of the square images, in pixels.")
     ] = 32
@@ -44,11 +44,11 @@ class RunConfig(BaseModel):
     auxiliary: Annotated[
         float,
         Field(ge=0, le=0.9, description="Share of training identities kept for attackers only."),
-    ] = 0.2
+    ] = 0.1
     augment: Annotated[
         Literal["none", "paper"],
         Field(description="paper: random crop with padding of 1/8 of the side, and flip."),
-    ] = "paper"
+    ] = "none"
     cache_dir: Annotated[
         str, Field(description="Folder of decoded images; empty: the user's cache folder.")
     ] = ""
@@ -59,9 +59,9 @@ class RunConfig(BaseModel):
     )
     patch_size: Annotated[
         int, Field(ge=0, description="Side of a patch in pixels; 0: the model's own.")
-    ] = 4
-    dim: Annotated[int, Field(ge=0, description="Width of a token; 0: the model's own.")] = 64
-    depth: Annotated[int, Field(ge=0, description="Number of blocks; 0: the model's own.")] = 3
+    ] = 8
+    dim: Annotated[int, Field(ge=0, description="Width of a token; 0: the model's own.")] = 128
+    depth: Annotated[int, Field(ge=0, description="Number of blocks; 0: the model's own.")] = 2
     heads: Annotated[int, Field(ge=0, description="Attention heads; 0: the model's own.")] = 4
     weights: Annotated[
         str,
@@ -117,12 +117,12 @@ class RunConfig(BaseModel):
         Literal["averaged", "private", "frozen"],
         Field(description="What becomes of edge and tail."),
     ] = "averaged"
-    rounds: Annotated[int, Field(ge=1, description="Number of rounds.")] = 6
+    rounds: Annotated[int, Field(ge=1, description="Number of rounds.")] = 8
     steps_per_round: Annotated[
         int,
         Field(ge=0, description="Steps of each client in a round; 0: one pass over all images."),
     ] = 0
-    batch_size: Annotated[int, Field(ge=1, description="Images of one client in a step.")] = 32
+    batch_size: Annotated[int, Field(ge=1, description="Images of one client in a step.")] = 16
     evaluate_batch_size: Annotated[
         int, Field(ge=1, description="Images of one client in an evaluation step.")
     ] = 128
@@ -134,16 +134,16 @@ class RunConfig(BaseModel):
     ] = "adamw"
     lr_client: Annotated[
         float, Field(gt=0, description="Learning rate of edge and tail at the start.")
-    ] = 2e-3
+    ] = 1e-3
     lr_client_end: Annotated[
         float, Field(ge=0, description="The same at the end of the cosine.")
-    ] = 2e-5
+    ] = 1e-5
     lr_trunk: Annotated[
         float, Field(gt=0, description="Learning rate of the blocks at the start.")
-    ] = 2e-3
+    ] = 1e-3
     lr_trunk_end: Annotated[
         float, Field(ge=0, description="The same at the end of the cosine.")
-    ] = 2e-5
+    ] = 1e-5
     momentum: Annotated[float, Field(ge=0, lt=1, description="Momentum of sgd.")] = 0.9
     weight_decay: Annotated[
         float, Field(ge=0, description="Weight decay: L2 in sgd, decoupled in adamw.")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import torch
 from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid
+from flwr.supercore.task_identity import TaskIdentity
 
 from clients.app import app as client_app
 from config import RunConfig, parse_run_config
@@ -78,6 +79,8 @@ class LocalGrid(Grid):
     """
 
     def __init__(self, config: RunConfig, clients: int, sabotage: Sabotage | None = None) -> None:
+        # Flower's engine sets who sends a message; here it is the server of run 1.
+        TaskIdentity.run_id, TaskIdentity.task_id, TaskIdentity.node_id = 1, 1, 1
         self.sabotage = sabotage or (lambda client, message: None)
         self.traffic: list[tuple[int, str, RecordDict]] = []
         self._waiting: dict[str, Message] = {}
