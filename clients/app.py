@@ -2,6 +2,7 @@
 """The ClientApp: messages become moves of a session, and the session's results become replies."""
 
 import functools
+import re
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,6 +34,7 @@ from equivariance import Secret, conjugate_state, sample_column_order
 from split import ModelSpec, build_split, decode, encode
 
 app = ClientApp()
+RUN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 Handler = Callable[[Message, Context], Message]
 
 
@@ -233,6 +235,9 @@ def _owner(context: Context) -> Owner:
 
 
 def _folder(owner: Owner, run: str) -> StateFolder:
+    # The name comes from the server: it must not lead out of the client's folder.
+    if run in ("", ".", "..") or not RUN_NAME.fullmatch(run):
+        raise ValueError(f"run = {run!r}: a run's name has letters, digits, '.', '_' and '-' only")
     return StateFolder(Path(owner.config.state_dir) / run / f"client-{owner.client:03d}")
 
 

@@ -15,17 +15,19 @@ NAMESPACE = "permsplit"
 
 @dataclass
 class Legs:
-    """Bytes, seconds and messages of each leg of a client's traffic in one round."""
+    """Bytes, seconds, messages and images of each leg of a client's traffic in one round."""
 
     bytes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     messages: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    images: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
-    def add(self, leg: str, nbytes: int, seconds: float) -> None:
-        """Count one tensor on its way."""
-        self.bytes[leg] += nbytes
+    def add(self, leg: str, seconds: float, wire: WireTensor | None = None) -> None:
+        """Count one tensor on its way, or (without a tensor) the trunk's work."""
+        self.bytes[leg] += wire.nbytes if wire else 0
         self.seconds[leg] += max(seconds, 0.0)
         self.messages[leg] += 1
+        self.images[leg] += len(wire.payload) if wire else 0
 
     def fields(self) -> dict[str, int | float]:
         """As metrics, ``<leg>/bytes`` and so on."""
@@ -35,6 +37,7 @@ class Legs:
                 ("bytes", self.bytes),
                 ("seconds", self.seconds),
                 ("messages", self.messages),
+                ("images", self.images),
             )
             for leg, value in values.items()
         }
@@ -83,10 +86,10 @@ class TrunkLink:
         began = time.time()
         answers, received_at, replied_at = ray.get(method.remote(sent, *arguments))
         ended = time.time()
-        self.legs.add(legs[0], sent[self.client].nbytes, received_at - began)
-        self.legs.add("trunk-compute", 0, replied_at - received_at)
+        self.legs.add(legs[0], received_at - began, sent[self.client])
+        self.legs.add("trunk-compute", replied_at - received_at)
         if not legs[1]:
             return None
         answer = answers[self.client]
-        self.legs.add(legs[1], answer.nbytes, ended - replied_at)
+        self.legs.add(legs[1], ended - replied_at, answer)
         return answer

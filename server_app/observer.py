@@ -10,7 +10,8 @@ from safetensors.torch import save_file
 from config import RunConfig
 from reports import RunFolder
 from server_app.checkpoint import save_checkpoint
-from server_app.trunk_actor import RayTrunk, Traffic
+from server_app.trunk_actor import Traffic
+from server_app.trunk_handle import RayTrunk
 from split import decode
 from strategies import RoundResult
 
@@ -32,6 +33,7 @@ class RunObserver:
     def __init__(self, run: RunFolder, config: RunConfig, trunk: RayTrunk, steps: int) -> None:
         self._run, self._config, self._trunk, self._steps = run, config, trunk, steps
         self._told = 0.0
+        self._speed: float | None = None
 
     def step(self, round: int, step: int, phase: str) -> None:
         """Progress, at most a few times a second."""
@@ -53,6 +55,11 @@ class RunObserver:
         self._save_traffic(self._trunk.take_traffic())
         save_checkpoint(self._run, result.state, self._trunk.state(), keep=KEPT_CHECKPOINTS)
         told = summarise(result)
+        self._speed = next(
+            float(str(row["value"]))
+            for row in result.metrics
+            if row["metric"] == "images_per_second"
+        )
         self._progress(round, self._steps, "train", told)
         log(INFO, "round %d/%d: %s", round, self._config.rounds, told)
 
@@ -64,6 +71,7 @@ class RunObserver:
                 "step": step,
                 "steps": self._steps,
                 "phase": phase,
+                "images_per_second": self._speed,
                 "message": message,
             }
         )

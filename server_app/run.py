@@ -20,7 +20,7 @@ from reports import RunFolder
 from reports.report import write_report
 from server_app.checkpoint import load_checkpoint
 from server_app.observer import RunObserver
-from server_app.trunk_actor import RayTrunk
+from server_app.trunk_handle import RayTrunk
 from split import ModelSpec, OptimiserSpec, TrunkSpec
 from strategies import (
     SCHEDULES,
@@ -55,11 +55,11 @@ def execute(grid: Grid, config: RunConfig) -> None:
     log(INFO, "run folder: %s", run.path)
     try:
         _train(grid, config, run)
+        run.set_status("finished")
+        log(INFO, "report: %s", write_report(run))
     except BaseException:
         run.set_status("failed", traceback.format_exc())
         raise
-    run.set_status("finished")
-    log(INFO, "report: %s", write_report(run))
 
 
 def with_name(config: RunConfig) -> RunConfig:

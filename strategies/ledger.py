@@ -78,6 +78,7 @@ class Ledger:
                     nbytes=int(told[f"{leg}/bytes"]),
                     seconds=float(told[f"{leg}/seconds"]),
                     messages=int(told[f"{leg}/messages"]),
+                    images=int(told[f"{leg}/images"]),
                 )
 
     def rows(self, round: int) -> list[dict[str, object]]:

@@ -54,7 +54,9 @@ class Roster:
         TooFewClients
             If fewer than ``min-clients`` are free.
         """
-        wanted = max(math.ceil(config.client_fraction * len(self.members)), config.min_clients)
+        # 0.07 * 100 is a little more than 7 in binary, and 7 clients are meant.
+        share = math.ceil(config.client_fraction * len(self.members) - 1e-9)
+        wanted = max(share, config.min_clients)
         rng = np.random.default_rng(derive_seed(config.seed, "clients", round))
         order = rng.permutation(sorted(self.members))
         free = [int(client) for client in order if int(client) not in busy]

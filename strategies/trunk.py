@@ -42,5 +42,8 @@ class TrunkHandle(Protocol):
     def begin_round(self, clients: tuple[int, ...], record_steps: int) -> None:
         """Forget open graphs; make copies; keep the smashed data of the first steps."""
 
+    def check(self) -> None:
+        """Raise :class:`strategies.errors.TrunkLost` if the trunk is gone."""
+
     def end_round(self, weights: Mapping[int, float]) -> None:
         """Average copies."""

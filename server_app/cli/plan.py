@@ -77,7 +77,7 @@ def resume_config(run: str, assignments: Iterable[str], runs_dir: Path | None) -
     run : str
         A name in the folder of all runs, or a path to the run's folder.
     assignments : Iterable[str]
-        Keys to change, such as ``rounds=20``.
+        Keys to change, such as ``step-timeout=600``.
     runs_dir : Path | None
         Folder of all runs; None: the default of the key ``runs-dir``.
 

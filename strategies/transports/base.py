@@ -128,6 +128,8 @@ class Transport(ABC):
         """One exchange; clients that fail are dropped from the round."""
         replies, failures = self.exchange.ask(requests)
         if failures:
+            # A client that calls the trunk itself is the first to see that it is gone.
+            self.trunk.check()
             work.lose(failures.values(), self.warn)
         return dict(sorted(replies.items()))
 

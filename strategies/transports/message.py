@@ -36,8 +36,7 @@ class MessageTransport(Transport):
     def train(self, work: RoundWork, openings: Mapping[int, Message]) -> dict[int, Reply]:
         replies = self.ask(work, openings)
         for client, reply in replies.items():
-            down = payload_bytes(openings[client].content, WEIGHTS)
-            work.ledger.add("train", client, "weights-down", nbytes=down, messages=int(down > 0))
+            self._count_opening(work, "train", client, openings[client])
             self._count(work, "train", client, reply, "weights-down", "smashed")
         for step in range(work.steps):
             if not replies:
@@ -55,7 +54,8 @@ class MessageTransport(Transport):
         batches = {c: self.evaluation_steps(c, split) for c in openings}
         replies, totals = self.ask(work, openings), dict[int, Reply]()
         for client, reply in replies.items():
-            self._count(work, "evaluate", client, reply, "", "evaluate-smashed")
+            self._count_opening(work, "evaluate", client, openings[client])
+            self._count(work, "evaluate", client, reply, "weights-down", "evaluate-smashed")
         index = 0
         while replies:
             served = self._serve(work, replies, self.trunk.infer)
@@ -156,6 +156,10 @@ class MessageTransport(Transport):
 
     def _sent(self, work: RoundWork, phase: str, client: int, leg: str, wire: WireTensor) -> None:
         work.ledger.add(phase, client, leg, nbytes=wire.nbytes, images=len(wire.payload))
+
+    def _count_opening(self, work: RoundWork, phase: str, client: int, opening: Message) -> None:
+        down = payload_bytes(opening.content, WEIGHTS)
+        work.ledger.add(phase, client, "weights-down", nbytes=down, messages=int(down > 0))
 
     def _count(
         self, work: RoundWork, phase: str, client: int, reply: Reply, down: str, up: str

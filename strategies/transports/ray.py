@@ -42,6 +42,8 @@ class RayTransport(Transport):
     ) -> dict[int, Reply]:
         replies = self.ask(work, openings)
         for client, reply in replies.items():
+            down = payload_bytes(openings[client].content, WEIGHTS)
+            work.ledger.add("evaluate", client, "weights-down", nbytes=down, messages=int(down > 0))
             self._count(work, "evaluate", client, reply)
         self.on_step(work.round, 1, "evaluate")
         return replies
@@ -55,3 +57,5 @@ class RayTransport(Transport):
         work.ledger.add(phase, client, "client-compute", seconds=whole - waited)
         down = float(told["received-at"]) - reply.sent
         work.ledger.add(phase, client, "weights-down", seconds=down, messages=0)
+        up = reply.arrived - float(told["replied-at"])
+        work.ledger.add(phase, client, "weights-up", seconds=up, messages=0)

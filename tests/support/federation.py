@@ -52,7 +52,7 @@ TINY: dict[str, object] = {
 """A run of seconds: 16-pixel synthetic faces, a ViT of two blocks."""
 
 Sabotage = Callable[[int, Message], str | None]
-"""Given (client, request): None to serve it, ``"silent"`` never to reply, or ``"dead"`` to raise."""
+"""Given (client, request): None to serve it, ``"silent"`` for no reply, ``"dead"`` to raise."""
 
 
 def tiny_config(tmp_path: object, **keys: object) -> RunConfig:
@@ -128,10 +128,11 @@ class LocalGrid(Grid):
         return [self._serve(message) for message in messages]
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        ready = [self._waiting.pop(i) for i in list(message_ids) if i in self._waiting]
-        return ready
+        return [self._waiting.pop(i) for i in list(message_ids) if i in self._waiting]
 
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> object:
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> object:
         raise NotImplementedError
 
     def _serve(self, message: Message) -> str:
@@ -182,6 +183,9 @@ class LocalTrunk:
         began = time.time()
         return Served(self.step.infer(smashed), began, time.time())
 
+    def check(self) -> None:
+        """It is there."""
+
     def begin_round(self, clients: tuple[int, ...], record_steps: int) -> None:
         self.step.begin_round(clients)
 
@@ -206,7 +210,9 @@ class Witness:
     def round(self, result: RoundResult) -> None:
         self.rounds.append(result)
 
-    def value(self, metric: str, *, split: str = "train", round: int = -1, client: int = -1) -> float:
+    def value(
+        self, metric: str, *, split: str = "train", round: int = -1, client: int = -1
+    ) -> float:
         """One mean of one round (by default of the last)."""
         return next(
             float(str(row["value"]))
