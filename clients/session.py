@@ -5,6 +5,7 @@ The same code serves both transports: the ClientApp makes a session for each mes
 one for a whole round.
 """
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,9 +18,11 @@ from clients.state import PARTS, ClientState
 from config import RunConfig
 from split import (
     Batch,
+    Edge,
     Finished,
     ModelSpec,
     OptimiserSpec,
+    Tail,
     absorb,
     build_split,
     empty_split,
@@ -81,8 +84,7 @@ class Session:
     def __init__(self, owner: Owner, state: ClientState) -> None:
         self.owner, self._state = owner, state
         config = owner.config
-        parts = empty_split(ModelSpec.of(config), config.cut)
-        self.edge, self.tail = parts.edge.to_empty(device="cpu"), parts.tail.to_empty(device="cpu")
+        self.edge, self.tail = _borrow_shells(self, ModelSpec.of(config), config.cut)
         if not state.tensors:
             state.tensors = _first_tensors(ModelSpec.of(config), config.cut)
         self._modules: dict[str, nn.Module] = {"edge": self.edge, "tail": self.tail}
@@ -189,6 +191,24 @@ def client_optimiser(config: RunConfig) -> OptimiserSpec:
 def _training_batch(owner: Owner, moment: Moment, steps: int) -> Batch:
     """A memo within a process: a step's batch is asked for three times. Never needed."""
     return owner.training_batch(moment, steps)
+
+
+_IDLE_SHELLS: dict[tuple[ModelSpec, int], list[tuple[Edge, Tail]]] = {}
+
+
+def _borrow_shells(session: Session, spec: ModelSpec, cut: int) -> tuple[Edge, Tail]:
+    """Modules for a session, whose weights it replaces; they come back when it is gone.
+
+    Building them would cost most of a small model's message.
+    """
+    idle = _IDLE_SHELLS.setdefault((spec, cut), [])
+    if idle:
+        shells = idle.pop()
+    else:
+        parts = empty_split(spec, cut)
+        shells = (parts.edge.to_empty(device="cpu"), parts.tail.to_empty(device="cpu"))
+    weakref.finalize(session, idle.append, shells)
+    return shells
 
 
 @lru_cache(maxsize=2)

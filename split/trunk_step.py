@@ -210,8 +210,9 @@ class TrunkStep:
     def _run(
         self, inputs: Mapping[int, Tensor], round: int, step: int, *, training: bool
     ) -> dict[int, Tensor]:
-        own = self.spec.sharing == "own" and training
-        groups = [(client,) for client in inputs] if own else [tuple(inputs)]
+        # In evaluation one by one, so that the last bits do not depend on who else is there.
+        joint_batch = self.spec.sharing == "shared" and training
+        groups = [tuple(inputs)] if joint_batch else [(client,) for client in inputs]
         outputs: dict[int, Tensor] = {}
         for group in groups:
             module = self._copy_of(group[0]).module if training else self._copies[-1].module

@@ -127,8 +127,8 @@ class MessageTransport(Transport):
             requests[client] = self.message(client, Action.ABSORB, content)
         replies = self.ask(work, requests)
         for client, reply in replies.items():
-            up = "weights-up" if last else "smashed"
-            self._count(work, "train", client, reply, "smashed-gradient", up)
+            down, up = "smashed-gradient" if answer else "", "weights-up" if last else "smashed"
+            self._count(work, "train", client, reply, down, up)
         return replies
 
     def _serve(
