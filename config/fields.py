@@ -21,7 +21,12 @@ class RunConfig(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, alias_generator=_kebab, populate_by_name=False
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        alias_generator=_kebab,
+        populate_by_name=False,
     )
 
     # -- data -----------------------------------------------------------------------------

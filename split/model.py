@@ -104,7 +104,7 @@ def build_vit(spec: ModelSpec) -> VisionTransformer:
     if spec.weights and spec.weights != "hub":
         if not Path(spec.weights).is_file():
             raise ModelError(f"weights {spec.weights!r}: no such file")
-        arguments["pretrained_cfg_overlay"] = {"file": spec.weights}
+        arguments["pretrained_cfg_overlay"] = _from_file(spec)
     try:
         with seeded(derive_seed(spec.seed, "weights")):
             vit = timm.create_model(
@@ -127,6 +127,17 @@ def build_vit(spec: ModelSpec) -> VisionTransformer:
     if not spec.position:
         vit.pos_embed = None
     return vit
+
+
+def _from_file(spec: ModelSpec) -> dict[str, object]:
+    """How timm loads a local file: with its head if that has as many outputs as asked for."""
+    try:
+        state = timm.models.load_state_dict(spec.weights)
+    except Exception as error:
+        raise ModelError(f"weights {spec.weights!r}: cannot be read: {error}") from error
+    head = state.get("head.weight")
+    fits = head is not None and len(head) == spec.outputs
+    return {"file": spec.weights, **({"num_classes": spec.outputs} if fits else {})}
 
 
 @lru_cache(maxsize=8)

@@ -121,3 +121,10 @@ def test_the_error_text_shows_values_as_in_toml_and_pickles() -> None:
     assert type(again) is ConfigError
     assert again.problems == error.problems
     assert str(again) == str(error)
+
+
+@pytest.mark.parametrize("key", ["lr-client", "weight-decay", "dirichlet-alpha", "step-timeout"])
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_numbers_are_finite(key: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=key):
+        parse_run_config({key: value})

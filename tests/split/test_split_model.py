@@ -202,3 +202,17 @@ def test_empty_parts_have_the_names_and_shapes_of_full_ones(cut: int) -> None:
     full, empty = build_split(SPEC, cut).state_dict(), empty_split(SPEC, cut).state_dict()
     assert {n: t.shape for n, t in full.items()} == {n: t.shape for n, t in empty.items()}
     assert all(tensor.is_meta for tensor in empty.values())
+
+
+def test_ones_own_trained_model_comes_back_with_its_head(tmp_path: Path) -> None:
+    trained = build_split(replace(SPEC, seed=5), 0)
+    save_file(trained.state_dict(), tmp_path / "own.safetensors")
+    again = build_split(replace(SPEC, weights=str(tmp_path / "own.safetensors")), 1)
+    assert torch.equal(again.forward(IMAGES), trained.forward(IMAGES))
+
+
+def test_a_broken_weights_file_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "broken.safetensors"
+    path.write_bytes(b"no tensors")
+    with pytest.raises(ModelError, match=r"broken\.safetensors.*cannot be read"):
+        build_vit(replace(SPEC, weights=str(path)))

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What split learning costs beside the unsplit model, measured in one run.
+
+    python benchmarks/cost.py [--dim 192] [--depth 6] [--batch 32] [--steps 12]
+
+Rows: the unsplit step for one client's batch and for four; transport ``ray`` with one client;
+transport ``message`` with four clients in ``parallel``; the row permutation's share of a step;
+bytes of a step against what the shapes say.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+from torch.nn import functional
+
+from config import RunConfig, parse_run_config
+from equivariance import Secret, permute_rows, row_orders, unpermute_rows
+from reports import RunFolder
+from split import ModelSpec, OptimiserSpec, build_split
+from split.optimise import build_optimiser, step_at
+
+CLIENTS = 4
+
+
+def main(
+    dim: Annotated[int, typer.Option(help="Width of a token.")] = 192,
+    depth: Annotated[int, typer.Option(help="Blocks.")] = 6,
+    batch: Annotated[int, typer.Option(help="Images of one client in a step.")] = 32,
+    steps: Annotated[
+        int, typer.Option(help="Steps in each of three rounds; the first warms up.")
+    ] = 12,
+) -> None:
+    """Print the table."""
+    keys: dict[str, object] = {
+        "data": "synthetic:600",
+        "image-size": 64,
+        "patch-size": 8,
+        "dim": dim,
+        "depth": depth,
+        "heads": dim // 64,
+        "batch-size": batch,
+        "steps-per-round": steps,
+        "rounds": 3,
+        "evaluate-every": 0,
+        "min-clients": 1,
+    }
+    config = parse_run_config(keys)
+    console, table = Console(), Table("what", "images/s", "seconds a step", "beside unsplit")
+    one, four = (unsplit_seconds(config, batch * n, steps) for n in (1, CLIENTS))
+    table.add_row(f"unsplit, batch {batch}", *_speed(batch, one, one))
+    ray = split_run({**keys, "transport": "ray", "schedule": "sequential"}, 1)
+    table.add_row("split, transport ray, 1 client", *_speed(batch, split_seconds(ray), one))
+    table.add_row(f"unsplit, batch {CLIENTS} x {batch}", *_speed(CLIENTS * batch, four, four))
+    message = split_run({**keys, "transport": "message", "schedule": "parallel"}, CLIENTS)
+    seconds = split_seconds(message)
+    table.add_row(
+        f"split, transport message, {CLIENTS} clients", *_speed(CLIENTS * batch, seconds, four)
+    )
+    permutation = permutation_seconds(config, batch)
+    table.add_row(
+        "row permutation of a step, forward and backward",
+        "",
+        f"{permutation:.4f}",
+        f"{permutation / one:.2%} of a step",
+    )
+    measured, expected = bytes_per_step(message, config, batch)
+    table.add_row(
+        "bytes of a client's step",
+        "",
+        "",
+        f"{measured:,.0f}; shapes say {expected:,} ({measured / expected - 1:+.2%})",
+    )
+    console.print(
+        f"{torch.get_num_threads()} threads, torch {torch.__version__}, ViT {dim} x {depth}"
+    )
+    console.print(table)
+
+
+def _speed(images: int, seconds: float, reference: float) -> tuple[str, str, str]:
+    return f"{images / seconds:.1f}", f"{seconds:.3f}", f"{reference / seconds:.2f}"
+
+
+def unsplit_seconds(config: RunConfig, batch: int, steps: int) -> float:
+    """Median seconds of a training step of the whole model in this process."""
+    spec = ModelSpec.of(config)
+    model = build_split(spec, config.cut)
+    parameters = [p for part in (model.edge, model.trunk, model.tail) for p in part.parameters()]
+    optimiser_spec = OptimiserSpec(kind=config.optimizer, lr_start=1e-3, lr_end=1e-5)
+    optimiser = build_optimiser(optimiser_spec, parameters)
+    images = torch.randn(batch, 3, config.image_size, config.image_size)
+    labels = torch.randint(0, 2, (batch, spec.outputs)).float()
+
+    def step() -> None:
+        loss = functional.binary_cross_entropy_with_logits(model.forward(images), labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        step_at(optimiser, optimiser_spec, 0.0)
+
+    return _median_seconds(step, steps)
+
+
+def permutation_seconds(config: RunConfig, batch: int) -> float:
+    """Median seconds to draw a batch's row permutations and to permute tokens and gradients."""
+    tokens = (config.image_size // config.patch_size) ** 2
+    secret, smashed = Secret.from_seed(0, "benchmark"), torch.randn(batch, tokens, config.dim)
+
+    def permute() -> None:
+        orders = row_orders(
+            secret, rotation="sample", purpose="train", round=1, step=0, batch=batch, tokens=tokens
+        )
+        unpermute_rows(permute_rows(smashed, orders), orders)
+
+    return _median_seconds(permute, 20)
+
+
+def _median_seconds(work: Callable[[], None], times: int) -> float:
+    for _ in range(2):
+        work()
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - began)
+    return median(taken)
+
+
+def split_run(keys: dict[str, object], clients: int) -> RunFolder:
+    """A finished run by the command line."""
+    folder = tempfile.mkdtemp(prefix="permsplit-benchmark-")
+    sets = [f"--set={key}={json.dumps(value)}" for key, value in keys.items()]
+    command = [
+        *(sys.executable, "-m", "server_app.cli", "run", "--preset", "smoke", *sets),
+        *("--clients", str(clients), "--runs-dir", folder, "--run-name", "cost"),
+    ]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return RunFolder.open(Path(folder) / "cost")
+
+
+def split_seconds(run: RunFolder) -> float:
+    """Mean seconds of a step over all rounds but the first, which warms up."""
+    table = run.metrics()
+    seconds = table[(table["metric"] == "seconds") & (table["round"] > 1)]["value"]
+    steps = int(run.config()["steps-per-round"])
+    return float(seconds.mean()) / steps
+
+
+def bytes_per_step(run: RunFolder, config: RunConfig, batch: int) -> tuple[float, int]:
+    """Bytes that one client's step moved, and what batch, tokens and width say in fp32."""
+    ledger = run.ledger()
+    legs = ["smashed", "hidden", "hidden-gradient", "smashed-gradient"]
+    training = ledger[ledger["leg"].isin(legs) & (ledger["phase"] == "train")]
+    steps = training[training["leg"] == "smashed"]["messages"].sum()
+    tokens = 1 + (config.image_size // config.patch_size) ** 2
+    return float(training["bytes"].sum() / steps), 4 * 2 * batch * config.dim * (tokens + 1)
+
+
+if __name__ == "__main__":
+    typer.run(main)
