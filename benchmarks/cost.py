@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What split learning costs beside the unsplit model, measured in one run.
 
-    python benchmarks/cost.py [--dim 192] [--depth 6] [--batch 32] [--steps 12]
+    python benchmarks/cost.py [--dim 192] [--depth 12] [--batch 32] [--steps 10]
 
 Rows: the unsplit step for one client's batch and for four; transport ``ray`` with one client;
 transport ``message`` with four clients in ``parallel``; the row permutation's share of a step;
-bytes of a step against what the shapes say.
+bytes of a step against what the shapes say. Each unsplit step is timed before and after the split
+run that it stands beside, since a machine's speed drifts.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -35,11 +37,11 @@ CLIENTS = 4
 
 def main(
     dim: Annotated[int, typer.Option(help="Width of a token.")] = 192,
-    depth: Annotated[int, typer.Option(help="Blocks.")] = 6,
+    depth: Annotated[int, typer.Option(help="Blocks.")] = 12,
     batch: Annotated[int, typer.Option(help="Images of one client in a step.")] = 32,
     steps: Annotated[
         int, typer.Option(help="Steps in each of three rounds; the first warms up.")
-    ] = 12,
+    ] = 10,
 ) -> None:
     """Print the table."""
     keys: dict[str, object] = {
@@ -57,15 +59,21 @@ def main(
     }
     config = parse_run_config(keys)
     console, table = Console(), Table("what", "images/s", "seconds a step", "beside unsplit")
-    one, four = (unsplit_seconds(config, batch * n, steps) for n in (1, CLIENTS))
+    one, ray = beside_unsplit(
+        config, batch, steps, lambda: split_run(keys, 1, transport="ray", schedule="sequential")
+    )
     table.add_row(f"unsplit, batch {batch}", *_speed(batch, one, one))
-    ray = split_run({**keys, "transport": "ray", "schedule": "sequential"}, 1)
     table.add_row("split, transport ray, 1 client", *_speed(batch, split_seconds(ray), one))
+    four, message = beside_unsplit(
+        config,
+        CLIENTS * batch,
+        steps,
+        lambda: split_run(keys, CLIENTS, transport="message", schedule="parallel"),
+    )
     table.add_row(f"unsplit, batch {CLIENTS} x {batch}", *_speed(CLIENTS * batch, four, four))
-    message = split_run({**keys, "transport": "message", "schedule": "parallel"}, CLIENTS)
-    seconds = split_seconds(message)
     table.add_row(
-        f"split, transport message, {CLIENTS} clients", *_speed(CLIENTS * batch, seconds, four)
+        f"split, transport message, {CLIENTS} clients",
+        *_speed(CLIENTS * batch, split_seconds(message), four),
     )
     permutation = permutation_seconds(config, batch)
     table.add_row(
@@ -89,6 +97,15 @@ def main(
 
 def _speed(images: int, seconds: float, reference: float) -> tuple[str, str, str]:
     return f"{images / seconds:.1f}", f"{seconds:.3f}", f"{reference / seconds:.2f}"
+
+
+def beside_unsplit(
+    config: RunConfig, batch: int, steps: int, split: Callable[[], RunFolder]
+) -> tuple[float, RunFolder]:
+    """Seconds of the unsplit step, timed before and after a split run, and that run."""
+    before = unsplit_seconds(config, batch, steps)
+    run = split()
+    return (before + unsplit_seconds(config, batch, steps)) / 2, run
 
 
 def unsplit_seconds(config: RunConfig, batch: int, steps: int) -> float:
@@ -134,13 +151,23 @@ def _median_seconds(work: Callable[[], None], times: int) -> float:
     return median(taken)
 
 
-def split_run(keys: dict[str, object], clients: int) -> RunFolder:
-    """A finished run by the command line."""
+def split_run(keys: dict[str, object], clients: int, **more: str) -> RunFolder:
+    """A finished run by the command line. A lone client gets all cores, as the unsplit model."""
     folder = tempfile.mkdtemp(prefix="permsplit-benchmark-")
-    sets = [f"--set={key}={json.dumps(value)}" for key, value in keys.items()]
+    sets = [f"--set={key}={json.dumps(value)}" for key, value in {**keys, **more}.items()]
+    cpus = os.cpu_count() or 1 if clients == 1 else 1
     command = [
         *(sys.executable, "-m", "server_app.cli", "run", "--preset", "smoke", *sets),
-        *("--clients", str(clients), "--runs-dir", folder, "--run-name", "cost"),
+        *(
+            "--clients",
+            str(clients),
+            "--client-cpus",
+            str(cpus),
+            "--runs-dir",
+            folder,
+            "--run-name",
+            "cost",
+        ),
     ]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return RunFolder.open(Path(folder) / "cost")

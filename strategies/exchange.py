@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from flwr.app import Message
 from flwr.serverapp import Grid
 
-FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.002, 0.02, 1.3
-"""Seconds between two polls, growing within an exchange."""
+SHORTEST_PAUSE, LONGEST_PAUSE, SHARE = 0.002, 0.1, 0.1
+"""Seconds between two polls: a share of what has been waited, so that a long wait costs little."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,6 @@ class Exchange:
         waiting = dict(zip(ids, clients, strict=True))
         replies: dict[int, Reply] = {}
         failures: dict[int, Failure] = {}
-        pause = FIRST_PAUSE
         while waiting and time.time() - sent < self.timeout:
             for message in self.grid.pull_messages(list(waiting)):
                 client = waiting.pop(message.metadata.reply_to_message_id)
@@ -76,8 +75,8 @@ class Exchange:
                 else:
                     replies[client] = Reply(message, sent, time.time())
             if waiting:
-                time.sleep(pause)
-                pause = min(pause * GROWTH, LONGEST_PAUSE)
+                waited = time.time() - sent
+                time.sleep(min(max(SHARE * waited, SHORTEST_PAUSE), LONGEST_PAUSE))
         for message_id, client in waiting.items():
             self._late[client] = message_id
             reason = f"no reply within step-timeout = {self.timeout:g} s"
