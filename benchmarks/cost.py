@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What split learning costs beside the unsplit model, measured in one run.
 
-    python benchmarks/cost.py [--dim 192] [--depth 12] [--batch 32] [--steps 10]
+    python benchmarks/cost.py [--dim 192] [--depth 12] [--batch 32] [--steps 6] [--repeat 3]
 
 Rows: the unsplit step for one client's batch and for four; transport ``ray`` with one client;
 transport ``message`` with four clients in ``parallel``; the row permutation's share of a step;
-bytes of a step against what the shapes say. Each unsplit step is timed before and after the split
-run that it stands beside, since a machine's speed drifts.
+bytes of a step against what the shapes say. Unsplit and split take turns, since a machine's speed
+drifts; the last column is the unsplit step's time over the split one's, the median of all pairs.
 """
 
 import json
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Annotated
@@ -41,7 +42,8 @@ def main(
     batch: Annotated[int, typer.Option(help="Images of one client in a step.")] = 32,
     steps: Annotated[
         int, typer.Option(help="Steps in each of three rounds; the first warms up.")
-    ] = 10,
+    ] = 6,
+    repeat: Annotated[int, typer.Option(help="Pairs of unsplit and split runs.", min=1)] = 3,
 ) -> None:
     """Print the table."""
     keys: dict[str, object] = {
@@ -59,30 +61,32 @@ def main(
     }
     config = parse_run_config(keys)
     console, table = Console(), Table("what", "images/s", "seconds a step", "beside unsplit")
-    one, ray = beside_unsplit(
-        config, batch, steps, lambda: split_run(keys, 1, transport="ray", schedule="sequential")
+    one, ray, _ = beside_unsplit(
+        config,
+        batch,
+        steps,
+        repeat,
+        lambda: split_run(keys, 1, transport="ray", schedule="sequential"),
     )
-    table.add_row(f"unsplit, batch {batch}", *_speed(batch, one, one))
-    table.add_row("split, transport ray, 1 client", *_speed(batch, split_seconds(ray), one))
-    four, message = beside_unsplit(
+    table.add_row(f"unsplit, batch {batch}", *_speed(batch, one))
+    table.add_row("split, transport ray, 1 client", *_speed(batch, ray))
+    four, message, run = beside_unsplit(
         config,
         CLIENTS * batch,
         steps,
+        repeat,
         lambda: split_run(keys, CLIENTS, transport="message", schedule="parallel"),
     )
-    table.add_row(f"unsplit, batch {CLIENTS} x {batch}", *_speed(CLIENTS * batch, four, four))
-    table.add_row(
-        f"split, transport message, {CLIENTS} clients",
-        *_speed(CLIENTS * batch, split_seconds(message), four),
-    )
+    table.add_row(f"unsplit, batch {CLIENTS} x {batch}", *_speed(CLIENTS * batch, four))
+    table.add_row(f"split, transport message, {CLIENTS} clients", *_speed(CLIENTS * batch, message))
     permutation = permutation_seconds(config, batch)
     table.add_row(
         "row permutation of a step, forward and backward",
         "",
         f"{permutation:.4f}",
-        f"{permutation / one:.2%} of a step",
+        f"{permutation / one.seconds:.2%} of a step",
     )
-    measured, expected = bytes_per_step(message, config, batch)
+    measured, expected = bytes_per_step(run, config, batch)
     table.add_row(
         "bytes of a client's step",
         "",
@@ -95,17 +99,37 @@ def main(
     console.print(table)
 
 
-def _speed(images: int, seconds: float, reference: float) -> tuple[str, str, str]:
-    return f"{images / seconds:.1f}", f"{seconds:.3f}", f"{reference / seconds:.2f}"
+@dataclass(frozen=True)
+class Measured:
+    """Median seconds of a step, and the unsplit step's seconds over them, pair by pair."""
+
+    seconds: float
+    ratios: tuple[float, ...]
+
+
+def _speed(images: int, measured: Measured) -> tuple[str, str, str]:
+    middle = f"{median(measured.ratios):.2f}"
+    spread = f" ({min(measured.ratios):.2f} .. {max(measured.ratios):.2f})"
+    speed = f"{images / measured.seconds:.1f}", f"{measured.seconds:.3f}"
+    return *speed, middle + (spread if len(set(measured.ratios)) > 1 else "")
 
 
 def beside_unsplit(
-    config: RunConfig, batch: int, steps: int, split: Callable[[], RunFolder]
-) -> tuple[float, RunFolder]:
-    """Seconds of the unsplit step, timed before and after a split run, and that run."""
-    before = unsplit_seconds(config, batch, steps)
-    run = split()
-    return (before + unsplit_seconds(config, batch, steps)) / 2, run
+    config: RunConfig, batch: int, steps: int, repeat: int, split: Callable[[], RunFolder]
+) -> tuple[Measured, Measured, RunFolder]:
+    """The unsplit step and the split one in turn, and the last split run.
+
+    A split run is compared with the mean of the unsplit timings just before and after it.
+    """
+    unsplit, split_times = [unsplit_seconds(config, batch, steps)], []
+    for _ in range(repeat):
+        run = split()
+        split_times.append(split_seconds(run))
+        unsplit.append(unsplit_seconds(config, batch, steps))
+    pairs = zip(unsplit, unsplit[1:], split_times, strict=False)
+    ratios = tuple((before + after) / 2 / taken for before, after, taken in pairs)
+    reference = Measured(median(unsplit), (1.0,))
+    return reference, Measured(median(split_times), ratios), run
 
 
 def unsplit_seconds(config: RunConfig, batch: int, steps: int) -> float:
