@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What split learning costs beside the unsplit model, measured in one run.
 
-    python benchmarks/cost.py [--dim 192] [--depth 12] [--batch 32] [--steps 6] [--repeat 3]
+    python benchmarks/cost.py [--dim 192] [--depth 12] [--batch 32] [--steps 8] [--repeat 3]
 
 Rows: the unsplit step for one client's batch and for four; transport ``ray`` with one client;
 transport ``message`` with four clients in ``parallel``; the row permutation's share of a step;
 bytes of a step against what the shapes say. Unsplit and split take turns, since a machine's speed
 drifts; the last column is the unsplit step's time over the split one's, the median of all pairs.
+Both times are means over as many steps after a warm-up, so that hiccups of a shared machine count
+on both sides alike.
 """
 
 import json
@@ -18,7 +20,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Annotated
 
 import torch
@@ -42,7 +44,7 @@ def main(
     batch: Annotated[int, typer.Option(help="Images of one client in a step.")] = 32,
     steps: Annotated[
         int, typer.Option(help="Steps in each of three rounds; the first warms up.")
-    ] = 6,
+    ] = 8,
     repeat: Annotated[int, typer.Option(help="Pairs of unsplit and split runs.", min=1)] = 3,
 ) -> None:
     """Print the table."""
@@ -101,7 +103,7 @@ def main(
 
 @dataclass(frozen=True)
 class Measured:
-    """Median seconds of a step, and the unsplit step's seconds over them, pair by pair."""
+    """Seconds of a step, and the unsplit step's seconds over them, pair by pair."""
 
     seconds: float
     ratios: tuple[float, ...]
@@ -133,7 +135,7 @@ def beside_unsplit(
 
 
 def unsplit_seconds(config: RunConfig, batch: int, steps: int) -> float:
-    """Median seconds of a training step of the whole model in this process."""
+    """Mean seconds of a training step of the whole model in this process."""
     spec = ModelSpec.of(config)
     model = build_split(spec, config.cut)
     parameters = [p for part in (model.edge, model.trunk, model.tail) for p in part.parameters()]
@@ -147,7 +149,7 @@ def unsplit_seconds(config: RunConfig, batch: int, steps: int) -> float:
         loss.backward()  # type: ignore[no-untyped-call]
         step_at(optimiser, optimiser_spec, 0.0)
 
-    return _median_seconds(step, steps)
+    return mean(_seconds(step, steps))
 
 
 def permutation_seconds(config: RunConfig, batch: int) -> float:
@@ -161,10 +163,11 @@ def permutation_seconds(config: RunConfig, batch: int) -> float:
         )
         unpermute_rows(permute_rows(smashed, orders), orders)
 
-    return _median_seconds(permute, 20)
+    return median(_seconds(permute, 20))
 
 
-def _median_seconds(work: Callable[[], None], times: int) -> float:
+def _seconds(work: Callable[[], None], times: int) -> list[float]:
+    """What each of ``times`` calls took, after two that warm up."""
     for _ in range(2):
         work()
     taken = []
@@ -172,7 +175,7 @@ def _median_seconds(work: Callable[[], None], times: int) -> float:
         began = time.perf_counter()
         work()
         taken.append(time.perf_counter() - began)
-    return median(taken)
+    return taken
 
 
 def split_run(keys: dict[str, object], clients: int, **more: str) -> RunFolder:
