@@ -9,6 +9,7 @@ is the same permutation in every head.
 """
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -18,12 +19,16 @@ from equivariance.order import check_permutation, invert, reorder
 from equivariance.stream import random_permutations
 
 __all__ = [
+    "Inner",
     "check_headwise",
     "log2_group_size",
     "permute_columns",
     "sample_column_order",
     "unpermute_columns",
 ]
+
+Inner = Literal["headwise", "none"]
+"""What a column permutation does within attention: see `conjugate_state`."""
 
 
 def sample_column_order(secret: Secret, *, dim: int, heads: int) -> Tensor:
@@ -122,7 +127,7 @@ def log2_group_size(dim: int, heads: int) -> float:
     Parameters
     ----------
     dim, heads : int
-        As for `sample_column_order`; ViT-B (768, 12) has 2**3580.9.
+        As for `sample_column_order`; ViT-B (768, 12) has 2**3580.8.
 
     Raises
     ------

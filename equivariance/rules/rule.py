@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Axis", "Rule"]
+__all__ = ["AFFINE", "Axis", "Rule", "in_block", "outside"]
 
 
 class Axis(Enum):
@@ -37,3 +37,31 @@ class Rule:
 
     pattern: re.Pattern[str]
     axes: tuple[Axis, ...]
+
+    def keeping(self) -> "Rule":
+        """Return the rule that leaves the same parameters as they are."""
+        return Rule(self.pattern, (Axis.KEEP,) * len(self.axes))
+
+
+AFFINE = r"\.(?:weight|bias)"
+"""End of the names of a norm's gain and bias."""
+
+# A parameter's name starts with its block's index ("blocks.3.", "3.") or, for a lone block, with
+# nothing. So the final norm, the head or an attention pool find no rule of a block.
+_BLOCK = r"(?:(?:.*\.)?\d+\.)?"
+
+# What a whole model may be wrapped in. Not anything at all: "attn_pool.norm" is no final norm.
+_WRAPPERS = (
+    r"(?:(?:_orig_mod|module|model|backbone|encoder|trunk"
+    r"|vit|deit|dinov2|dinov2_with_registers|bert|transformer)\.)*"
+)
+
+
+def in_block(name: str, *axes: Axis) -> Rule:
+    """Return the rule for a parameter of a block, by the pattern of its name in the block."""
+    return Rule(re.compile(_BLOCK + name), axes)
+
+
+def outside(name: str, *axes: Axis) -> Rule:
+    """Return the rule for a parameter before or after the blocks, by the pattern of its name."""
+    return Rule(re.compile(_WRAPPERS + name), axes)

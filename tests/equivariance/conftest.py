@@ -40,3 +40,23 @@ def make_blocks(randomise: Callable[[nn.Module], nn.Module]) -> Callable[..., nn
         return randomise(nn.Sequential(*(Block(dim, heads, **options) for _ in range(depth))))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def perturb() -> Callable[[nn.Module], nn.Module]:
+    """Return a function that makes a module float64, for evaluation, and shifts all parameters.
+
+    Gentler than `randomise`: activations keep the size that the initialisation gives them, however
+    wide the model.
+    """
+
+    def shift(module: nn.Module) -> nn.Module:
+        generator = torch.Generator().manual_seed(0)
+        module.double().eval()
+        with torch.no_grad():
+            for parameter in module.parameters():
+                noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+                parameter.add_(noise, alpha=0.05)
+        return module
+
+    return shift

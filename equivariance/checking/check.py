@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does a model commute with permutations of tokens and features, and if not, where does it break?
+
+The model runs plain and permuted on the same inputs, forward and backward. What every submodule
+gives, the gradients that reach it, and the gradients of its parameters are compared.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from equivariance.checking.compare import Comparison, Line
+from equivariance.checking.run import PlainRun
+from equivariance.checking.stack import find_heads, stream_features
+from equivariance.column import Inner, sample_column_order
+from equivariance.conjugation import ConjugationError
+from equivariance.keys import Secret
+from equivariance.permutation import ColumnPermutation, RowPermutation
+from equivariance.rules import Rule, UnknownArchitectureError, rules_for
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["TESTS", "Place", "Test", "check_equivariance", "first_broken"]
+
+Test = Literal["row", "column", "both"]
+Place = Literal["input", "blocks"]
+TESTS: tuple[Test, ...] = get_args(Test)
+_SECRET = Secret.from_seed(0, "check")
+
+
+def check_equivariance(
+    model: nn.Module,
+    inputs: Tensor | Sequence[Any] | Mapping[str, Any],
+    *,
+    tests: Sequence[Test] = ("row", "column"),
+    at: Place | None = None,
+    rows: RowPermutation | None = None,
+    columns: ColumnPermutation | Tensor | None = None,
+    heads: int | None = None,
+    inner: Inner = "headwise",
+    rules: Sequence[Rule] | None = None,
+    keep: Collection[str] = (),
+    prefix: int = 0,
+    per_sample: bool = True,
+    batch_first: bool = True,
+    dtype: torch.dtype = torch.float64,
+    tolerance: float | None = None,
+    secret: Secret = _SECRET,
+) -> "pd.DataFrame":
+    """Check row and column permutation equivariance of any model, submodule by submodule.
+
+    The model itself is not changed: a copy runs, where the model is and in the mode (`train` or
+    `eval`) that it is in, under a fixed seed. Memory holds the activations of two runs.
+
+    Parameters
+    ----------
+    model : nn.Module
+        A block, a stack of blocks or a whole model.
+    inputs : Tensor, sequence or mapping
+        What it takes, by position or by name. The first is the stream: features [B, N, D], token
+        ids [B, N], or, with `at="blocks"`, whatever the model takes. Others are permuted along:
+        `position_ids`, `token_type_ids`, padding masks [B, N], masks of pairs [..., N, N].
+    tests : sequence of {"row", "column", "both"}
+        `row` permutes tokens; `column` permutes features and conjugates the model; `both` does both
+        at once.
+    at : {"input", "blocks"}, optional
+        Where the permutation starts. `input`: at the model's inputs, and outputs come out permuted;
+        embeddings and final norm are conjugated too. `blocks`: the paper's sandwich, just before
+        the first block, undone just after the last, for models whose blocks are known. By default
+        `input`, but `blocks` if the first input has no shape of a stream, as pixels.
+    rows : RowPermutation, optional
+        By default drawn from `secret`, one for each sample (`per_sample`) or one for all.
+    columns : ColumnPermutation or Tensor, optional
+        By default drawn from `secret`, as `inner` says. A Tensor [D] may mix heads: to see it
+        break.
+    heads : int, optional
+        Attention heads; by default read from the model.
+    inner : {"headwise", "none"}
+        As for `conjugate_state`; a ColumnPermutation says it itself.
+    rules : sequence of Rule, optional
+        By default `rules_for(model)`.
+    keep : collection of str
+        Names of inputs that are not permuted along.
+    prefix : int
+        Leading tokens, as CLS, that stay where they are.
+    per_sample, batch_first : bool
+        A row order for each sample; [B, N, D] rather than PyTorch's [N, B, D].
+    dtype : torch.dtype
+        In which to compute.
+    tolerance : float, optional
+        Largest relative error that holds; by default 10 000 times the spacing of `dtype`.
+    secret : Secret
+        Of the permutations.
+
+    Returns
+    -------
+    DataFrame
+        A line for each thing compared: `test`; `quantity`, one of `output`, `gradient` (of the loss
+        by that output, or by an input) and `weights` (gradients of a module's own parameters);
+        `module` by name, "" the model itself; its `type`; the `relation` found (`same`, `tokens`,
+        `features`, both, or `none`); `error`, the largest deviation relative to the largest entry
+        (of gradients, at least a thousandth of the largest of all); whether it `holds`; and `why`
+        not, on the lines where it begins to break. In each test outputs come first, in the order
+        of computation. `first_broken` finds the line to read.
+
+    Raises
+    ------
+    ValueError
+        If inputs have no shape that is known, the blocks or heads are not found, or the model has
+        rotary positions and columns are to be permuted within heads. A model whose
+        parameters have no rule is no error: its column tests do not hold, and `why` lists them.
+    """
+    import pandas as pd  # here, so that whoever only permutes does without
+
+    if not set(tests) <= set(TESTS) or at not in (None, *get_args(Place)):
+        allowed = f"tests {', '.join(TESTS)} at {', '.join(get_args(Place))}"
+        raise ValueError(f"tests {list(tests)} at {at!r}: allowed are {allowed}")
+    plain = PlainRun.of(model, inputs, at=at, keep=keep, batch_first=batch_first, dtype=dtype)
+    if isinstance(columns, ColumnPermutation):
+        inner, heads, columns = columns.inner, columns.heads or heads, columns.order
+    if rows is None:
+        batch, tokens = plain.sizes.batch if per_sample else None, plain.sizes.tokens
+        rows = RowPermutation.sample(secret, tokens=tokens, batch=batch, prefix=prefix)
+    heads = heads or find_heads(plain.model)
+    table: list[dict[str, Any]] = []
+    for test in tests:
+        try:
+            order, found_rules = columns, tuple(rules or ())
+            if test != "row":
+                found_rules = found_rules or rules_for(plain.model, scope=plain.scope)
+                order = _drawn(plain, found_rules, heads, inner, secret) if order is None else order
+            lines = Comparison(
+                plain=plain,
+                rows=None if test == "column" else rows.order,
+                columns=None if test == "row" else order,
+                inner=inner,
+                rules=found_rules,
+                heads=heads,
+                tolerance=1e4 * torch.finfo(dtype).eps if tolerance is None else tolerance,
+            ).lines()
+        except (ConjugationError, UnknownArchitectureError) as error:
+            lines = [_impossible(model, error)]
+        table += [{"test": test, **asdict(line)} for line in lines]
+    return pd.DataFrame(table, columns=["test", *(field.name for field in fields(Line))])
+
+
+def first_broken(report: "pd.DataFrame") -> "pd.Series[Any] | None":
+    """Return the line of a report where equivariance begins to break, or None if all hold."""
+    broken = report[~report["holds"]]
+    if broken.empty:
+        return None
+    begins = broken[broken["why"] != ""]
+    return (broken if begins.empty else begins).iloc[0]
+
+
+def _drawn(
+    plain: PlainRun, rules: Sequence[Rule], heads: int | None, inner: Inner, secret: Secret
+) -> Tensor:
+    """Draw a column permutation of the group that `inner` admits."""
+    if inner == "headwise" and heads is None:
+        raise ValueError('heads: the model does not tell how many; give heads, or inner="none"')
+    dim = plain.sizes.dim or stream_features(plain.model, rules)
+    group = heads if inner == "headwise" and heads is not None else 1
+    return sample_column_order(secret, dim=dim, heads=group)
+
+
+def _impossible(model: nn.Module, error: Exception) -> Line:
+    return Line(
+        quantity="output",
+        module="",
+        type=type(model).__name__,
+        relation="none",
+        error=float("nan"),
+        holds=False,
+        why=f"not compared: {error}",
+    )
