@@ -1,21 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All attackers by name."""
+"""All attackers by name. To add one, write its file and add a line here."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from attacks.analytic import AnalyticAttacker
+from attacks.attacker import Attacker
+from attacks.attributes import AttributesAttacker
+from attacks.decoder import DecoderAttacker
+from attacks.errors import AttackError
+from attacks.jigsaw import JigsawAttacker
+from attacks.optimise import OptimiseAttacker
+from attacks.position import PositionAttacker
 from config import Problem, RunConfig
 
-ATTACKERS: dict[str, type] = {}
+ATTACKERS: dict[str, type[Attacker]] = {
+    attacker.name: attacker
+    for attacker in (
+        DecoderAttacker,
+        PositionAttacker,
+        AnalyticAttacker,
+        JigsawAttacker,
+        OptimiseAttacker,
+        AttributesAttacker,
+    )
+}
+
+
+def attackers_of(names: str) -> list[str]:
+    """The attackers of a comma list, each once.
+
+    Raises
+    ------
+    AttackError
+        If one is unknown.
+    """
+    wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    unknown = [name for name in wanted if name not in ATTACKERS]
+    if unknown:
+        allowed = ", ".join(ATTACKERS)
+        raise AttackError(f"unknown: {', '.join(unknown)}; allowed is a comma list of {allowed}")
+    return wanted
 
 
 def check_attackers(config: RunConfig) -> Iterator[Problem]:
-    """Problems of the key ``attack``: a rule for ``parse_run_config``."""
-    wanted = [name.strip() for name in config.attack.split(",") if name.strip()]
-    unknown = [name for name in wanted if name not in ATTACKERS]
-    if unknown:
-        allowed = (
-            f"a comma list of {', '.join(sorted(ATTACKERS))}" if ATTACKERS else '"" (none yet)'
-        )
-        yield Problem(
-            "attack", config.attack, f"unknown: {', '.join(unknown)}; allowed is {allowed}"
-        )
+    """Problems of the keys of attacks: a rule for ``parse_run_config``."""
+    try:
+        wanted = attackers_of(config.attack)
+    except AttackError as error:
+        yield Problem("attack", config.attack, str(error))
+        return
+    if "analytic" in wanted and config.cut:
+        yield Problem("attack", config.attack, f"analytic takes cut = 0, and cut is {config.cut}")
+    if "jigsaw" in wanted and "row" in config.permute and config.permute_cls:
+        yield Problem("attack", config.attack, "jigsaw takes permute-cls = false")
+    if config.attack_face and not Path(config.attack_face).is_file():
+        yield Problem("attack-face", config.attack_face, "no such file; allowed is an ONNX file")
+    if wanted and config.auxiliary == 0:
+        yield Problem("auxiliary", config.auxiliary, "attackers need images: above 0")
+    if wanted and config.client_weights == "private":
+        allowed = "attacks need the edge in the run folder: averaged or frozen"
+        yield Problem("client-weights", config.client_weights, allowed)

@@ -95,13 +95,13 @@ class Owner:
         images = shard.images[rows]
         if self.config.augment == "paper":
             images = crop_and_flip(images, np.random.default_rng(self._seed("augment", moment)))
-        return self._batch(images, shard.labels[rows], moment)
+        return self.batch(images, shard.labels[rows], moment)
 
     def evaluation_batch(self, moment: Moment) -> Batch:
         """Evaluation batch ``moment.step`` of the split ``moment.purpose``, in order."""
         shard = self.shard(moment.purpose)
         rows = evaluation_rows(len(shard), self.config.evaluate_batch_size, moment.step)
-        return self._batch(shard.images[rows], shard.labels[rows], moment)
+        return self.batch(shard.images[rows], shard.labels[rows], moment)
 
     @cached_property
     def column_order(self) -> Tensor | None:
@@ -117,8 +117,12 @@ class Owner:
         """The defences, the same object for training and evaluation."""
         return build_pipeline(self.config)
 
-    def _batch(self, images: NDArray[np.uint8], labels: NDArray[np.uint8], moment: Moment) -> Batch:
-        rows, columns = self._row_orders(moment, len(images)), self.column_order
+    def batch(self, images: NDArray[np.uint8], labels: NDArray[np.uint8], moment: Moment) -> Batch:
+        """Images ``[B, H, W, 3]`` with labels ``[B, K]`` as a batch of ``moment``.
+
+        An attack has the client's own code process images of its choice by this.
+        """
+        rows, columns = self.row_orders(moment, len(images)), self.column_order
 
         def seeds(index: int) -> int:
             derived = self.secret.derive(
@@ -144,7 +148,7 @@ class Owner:
             seed=self._seed("layers", moment),
         )
 
-    def _row_orders(self, moment: Moment, batch: int) -> Tensor | None:
+    def row_orders(self, moment: Moment, batch: int) -> Tensor | None:
         """The row permutation ``[B, N]`` of all tokens, prefix included, or None."""
         if "row" not in self.config.permute:
             return None

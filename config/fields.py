@@ -199,6 +199,15 @@ class RunConfig(BaseModel):
     attack: Annotated[
         str, Field(description="Comma list of attackers to run after training; empty: none.")
     ] = ""
+    attack_images: Annotated[
+        int, Field(ge=1, description="Victims of an attack: images of the test split, at most.")
+    ] = 256
+    attack_epochs: Annotated[
+        int, Field(ge=0, description="Epochs of attackers that learn; 0: each attacker's own.")
+    ] = 0
+    attack_face: Annotated[
+        str, Field(description="ONNX file of a face network, for F-SIM; empty: no F-SIM.")
+    ] = ""
 
 
 def keys() -> tuple[str, ...]:

@@ -26,6 +26,7 @@ NODE_KEYS = ("data", "weights", "cache-dir", "key-dir", "state-dir")
 RESUME_KEYS = (
     *("cache-dir", "key-dir", "min-clients", "step-timeout", "start-timeout", "trunk-gpus"),
     *("trunk-threads", "runs-dir", "state-dir", "resume", "attack"),
+    *("attack-images", "attack-epochs", "attack-face"),
 )
 """Keys that a resumed run may change: ``server_app.run.FREE_TO_CHANGE``, which a test compares."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``report``: one run rewrites its report, several are compared."""
+"""The command ``report``: a run or a sweep rewrites its report, several runs are compared."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from reports import atomic
-from reports.comparison import attack_table, compare
+from reports.attack_results import attack_table
+from reports.attack_text import side_by_side
+from reports.comparison import compare
 from reports.cost import cost_table
 from reports.display import grid, readable
 from reports.errors import RunFolderError
@@ -26,22 +28,28 @@ from reports.report import (
     write_report,
 )
 from reports.run_folder import RunFolder
+from reports.study import Study
+from reports.sweep_folder import SweepFolder
+from reports.sweep_report import sweep_tables, write_sweep_report
+from reports.table6 import table6
+from reports.tradeoff import tradeoff
 from reports.utility import utility_per_attribute, utility_table
 
 Format = Literal["md", "csv", "parquet", "latex"]
 
 
 def report_command(runs: list[Path], out: Path | None = None, format: Format = "md") -> None:
-    """Report on one run, or compare several.
+    """Report on one run or one sweep, or compare several runs.
 
     Parameters
     ----------
     runs : list[Path]
         Run folders. One: its ``report.md`` and figures are written anew and a summary is printed.
-        Several: a comparison is printed and written.
+        Several: a comparison is printed and written. Or the folder of one sweep: its ``report.md``
+        and figures are written anew, and privacy beside utility is printed.
     out : Path | None
-        Folder for the comparison (default ``comparison``), or for the tables of one run (default
-        ``tables`` in the run's folder).
+        Folder for the comparison (default ``comparison``), or for the tables of one run or sweep
+        (default ``tables`` in its folder).
     format : {"md", "csv", "parquet", "latex"}
         How tables are written. ``md`` is in the report or comparison itself; for one run tables of
         their own are written only if ``out`` or another format is given.
@@ -49,8 +57,15 @@ def report_command(runs: list[Path], out: Path | None = None, format: Format = "
     Raises
     ------
     RunFolderError
-        If no run is given, or some are not run folders: all of them are named at once.
+        If no run is given, or some are not run folders: all of them are named at once; or if a
+        sweep is given together with anything else.
     """
+    sweeps = [path for path in runs if SweepFolder.is_sweep(path)]
+    if sweeps and len(runs) > 1:
+        raise RunFolderError(f"{sweeps[0]} is a sweep, which stands alone: name nothing beside it")
+    if sweeps:
+        _report_sweep(SweepFolder.open(sweeps[0]), out, format, Console())
+        return
     opened = open_all(runs)
     console = Console()
     if len(opened) == 1:
@@ -102,8 +117,23 @@ def _report_one(run: RunFolder, out: Path | None, format: Format, console: Conso
             "attributes": utility_per_attribute(run),
             "cost": cost_table([run]),
             "attacks": attack_table([run]),
+            "table6": table6(Study([run])),
         }
         for path in write_tables(tables, out or run.path / "tables", format):
+            _say(console, path)
+
+
+def _report_sweep(sweep: SweepFolder, out: Path | None, format: Format, console: Console) -> None:
+    report = write_sweep_report(sweep.path)
+    study = Study(sweep.runs)
+    if not study.table.empty:
+        _print(console, side_by_side(study, "ssim"), f"Sweep {sweep.name}: SSIM by attacker")
+    failed = sweep.counts().get("failed", 0) + len(sweep.problems)
+    if failed:
+        console.print(Text(f"{failed} of {len(sweep.trials)} trials failed: see the report"))
+    _say(console, report)
+    if out is not None or format != "md":
+        for path in write_tables(sweep_tables(sweep), out or sweep.path / "tables", format):
             _say(console, path)
 
 
@@ -121,6 +151,8 @@ def _report_several(runs: list[RunFolder], out: Path, format: Format, console: C
             "utility": utility_table(runs),
             "cost": cost_table(runs),
             "attacks": attack_table(runs),
+            "table6": table6(Study(runs)),
+            "pareto": tradeoff(Study(runs)),
         }
         for path in write_tables(tables, out, format):
             _say(console, path)
@@ -130,7 +162,8 @@ def _print(console: Console, table: pd.DataFrame, title: str) -> None:
     """Print upright, or on its side if only that fits, or else as wide as it is."""
     upright, sideways = _rich(table, title), _rich(_transposed(table), title)
     if _width(console, upright) <= console.width or _width(console, sideways) > console.width:
-        console.print(upright, width=max(console.width, _width(console, upright)), crop=False)
+        width = max(console.width, _width(console, upright))  # a console cuts what is wider
+        Console(file=console.file, width=width).print(upright)
     else:
         console.print(sideways)
 

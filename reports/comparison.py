@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several runs side by side: settings, utility, cost, attacks."""
+"""Several runs side by side: settings, utility, cost."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,13 +9,12 @@ import pandas as pd
 from reports.cost import bytes_per_image, images_per_second
 from reports.labels import labels
 from reports.run_folder import RunFolder
-from reports.schemas import ATTACKS
+from reports.settings import differing
 from reports.utility import headline
 
 KEY_SETTINGS = (
     "data", "model", "cut", "permute", "rotation", "defences", "schedule", "transport",
 )  # fmt: skip
-PLACES = ("runs-dir", "run-name", "state-dir", "cache-dir", "key-dir", "resume")
 RESULTS = (
     "clients", "status", "split", "round", "accuracy", "balanced_accuracy", "floor", "gain", "loss",
     "images_per_second", "bytes_per_image",
@@ -43,25 +42,6 @@ def compare(runs: Sequence[RunFolder]) -> pd.DataFrame:
     ]
     table = pd.DataFrame(rows, columns=["run", *settings, *RESULTS])
     return table.astype({"clients": "Int64", "round": "Int64"})  # whole numbers, or NA
-
-
-def differing(runs: Sequence[RunFolder]) -> list[str]:
-    """Keys in which the runs differ, in the order of their configs; names and places left out."""
-    configs = [run.config() for run in runs]
-    keys = dict.fromkeys(key for config in configs for key in config if key not in PLACES)
-    return [key for key in keys if any(c.get(key) != configs[0].get(key) for c in configs)]
-
-
-def attack_table(runs: Sequence[RunFolder]) -> pd.DataFrame:
-    """All attack results, long: ``run`` and the columns of :data:`reports.schemas.ATTACKS`."""
-    frames = [
-        run.attacks().assign(run=label) for run, label in zip(runs, labels(runs), strict=True)
-    ]
-    frames = [frame for frame in frames if not frame.empty]
-    columns = ["run", *ATTACKS]
-    return (
-        pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
-    )
 
 
 def _results(run: RunFolder) -> dict[str, object]:

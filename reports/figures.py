@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a run, drawn without any global state, in colours that colour-blind readers can tell.
-
-The colours are those of Okabe and Ito, "Color Universal Design" (2008).
-"""
+"""Figures of training: utility over rounds and by attribute, and the cost of each leg."""
 
 from collections.abc import Sequence
-from io import BytesIO
 from itertools import cycle
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,17 +10,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from reports import atomic
+from reports.canvas import (
+    BLUE,
+    CYCLE,
+    GREEN,
+    GREY,
+    MARKERS,
+    ORANGE,
+    PURPLE,
+    VERMILION,
+    legend_below,
+    polish,
+)
 from reports.cost import cost_table
 from reports.display import size
 from reports.labels import labels
 from reports.run_folder import RunFolder
 from reports.utility import utility_per_attribute, utility_table
 
-BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, YELLOW, GREY = "#CC79A7", "#56B4E9", "#F0E442", "#666666"
-CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, "#000000", YELLOW)
-MARKERS = "os^Dv<>P"
 SPLITS = (("train", GREY, "^"), ("validation", ORANGE, "s"), ("test", BLUE, "o"))
 
 
@@ -51,7 +53,7 @@ def utility_figure(runs: Sequence[RunFolder]) -> Figure | None:
     _finish_rounds(left, f"mean {split} accuracy (%)".replace("  ", " "))
     _finish_rounds(right, f"{split} loss per image".strip())
     left.plot([], [], color=GREY, linestyle="--", linewidth=1.2, label="majority-class floor")
-    _legend_below(figure, ncols=4)
+    legend_below(figure, ncols=4)
     return figure
 
 
@@ -71,11 +73,11 @@ def attribute_figure(run: RunFolder, split: str = "test") -> Figure | None:
     axes.set_yticks(list(rows), [name.replace("_", " ") for name in table["attribute"]], fontsize=8)
     axes.set_ylim(-0.7, len(table) - 0.3)
     axes.set_xlabel(f"{split} accuracy (%)")
-    _polish(axes, grid="x")
+    polish(axes, grid="x")
     axes.scatter([], [], s=28, color=BLUE, label="accuracy, above the floor")
     axes.scatter([], [], s=28, color=VERMILION, label="below it")
     axes.scatter([], [], s=26, facecolor="white", edgecolor=GREY, label="majority-class floor")
-    _legend_below(figure, ncols=3)
+    legend_below(figure, ncols=3)
     return figure
 
 
@@ -98,18 +100,9 @@ def cost_figure(run: RunFolder) -> Figure | None:
     left.xaxis.set_major_locator(MaxNLocator(4))
     right.set_xlabel("seconds, summed over clients")
     for axes in (left, right):
-        _polish(axes, grid="x")
-    _legend_below(figure, ncols=2)
+        polish(axes, grid="x")
+    legend_below(figure, ncols=2)
     return figure
-
-
-def save(figure: Figure, path: Path) -> Path:
-    """Write ``figure`` as a PNG of 150 dots an inch, atomically; returns ``path``."""
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_bytes(path, buffer.getvalue())
-    return path
 
 
 Line = tuple[str, dict[str, Any], pd.DataFrame]
@@ -153,16 +146,6 @@ def _floor(axes: Axes, rows: pd.DataFrame, colour: str) -> None:
         _line(axes, floor, "floor", 100.0, color=colour, linestyle="--", linewidth=1.2)
 
 
-def _legend_below(figure: Figure, ncols: int) -> None:
-    """One legend under all panels, each label once."""
-    found = [axes.get_legend_handles_labels() for axes in figure.axes]
-    handles = {label: h for hs, ls in reversed(found) for h, label in zip(hs, ls, strict=True)}
-    figure.legend(
-        handles=list(handles.values()), loc="outside lower center", ncols=ncols, frameon=False,
-        fontsize=9,
-    )  # fmt: skip
-
-
 def _line(axes: Axes, rows: pd.DataFrame, metric: str, scale: float, **style: Any) -> None:
     found = rows[rows["metric"] == metric].sort_values("attribute", ascending=False, kind="stable")
     found = found.drop_duplicates("round").sort_values("round")
@@ -174,14 +157,7 @@ def _finish_rounds(axes: Axes, label: str) -> None:
     axes.set_xlabel("round")
     axes.set_ylabel(label)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    _polish(axes, grid="both")
-
-
-def _polish(axes: Axes, grid: str) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis=grid, color="#DDDDDD", linewidth=0.7)  # type: ignore[arg-type]
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=9)
+    polish(axes, grid="both")
 
 
 def _tick(value: float) -> str:

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of one run, and the comparison of several: Markdown that reads on its own."""
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from reports import atomic, figures, prose
-from reports.comparison import KEY_SETTINGS, RESULTS, attack_table, compare, differing
+from reports.attack_section import attack_comparison, attack_section
+from reports.canvas import shown
+from reports.comparison import KEY_SETTINGS, RESULTS, compare
 from reports.cost import bytes_per_image, cost_table, images_per_second
 from reports.display import cell, number, readable, size
 from reports.labels import labels
 from reports.markdown import markdown_table
 from reports.run_folder import RunFolder
+from reports.settings import differing
 from reports.utility import headline, utility_per_attribute
 
 KNOWN_FACTS = ("status", "error", "started", "finished", "resumed", "clients", "warnings")
@@ -33,8 +34,8 @@ def write_report(run: RunFolder) -> Path:
         f"# Run {run.name}\n\n{prose.status(run)}\n\n{prose.warnings(run.facts())}",
         f"## What was run\n\n{prose.setup(run.config(), run.facts())}",
         f"## Privacy\n\n{prose.privacy(run.config(), attacked=not run.attacks().empty)}",
+        attack_section(run),
         f"## Utility\n\n{_utility(run)}",
-        f"## Attacks\n\n{_attacks([run])}",
         f"## Cost\n\n{_cost(run)}",
         f"## Facts\n\n{_facts(run)}",
         f"## Settings\n\n{_settings(run)}",
@@ -53,13 +54,13 @@ def write_comparison(runs: Sequence[RunFolder], out: Path) -> Path:
         The comparison.
     """
     out.mkdir(parents=True, exist_ok=True)
-    figure = _figure(figures.utility_figure(runs), out / "figures" / "utility.png", "Utility")
+    figure = shown(figures.utility_figure(runs), out / "figures" / "utility.png", "Utility")
     costs = readable(cost_table(runs))
     sections = [
         f"# Comparison of {len(runs)} runs",
         f"## Settings\n\n{shared_settings(runs)}\n\n{_different(runs)}",
         f"## Results\n\n{markdown_table(results(runs))}\n{_reading()}\n\n{figure}",
-        f"## Attacks\n\n{_attacks(runs)}",
+        f"## Attacks\n\n{attack_comparison(runs)}",
         f"## Cost of each leg\n\n{markdown_table(costs) if len(costs) else 'No ledger.'}",
         "## Where things lie\n\n" + "\n".join(f"- `{run.path.resolve()}`" for run in runs),
     ]
@@ -102,7 +103,7 @@ def _different(runs: Sequence[RunFolder]) -> str:
 
 def _utility(run: RunFolder) -> str:
     last = headline(run)
-    curve = _figure(
+    curve = shown(
         figures.utility_figure([run]), run.figures_path / "utility.png", "Utility over rounds"
     )
     if last is None:
@@ -112,33 +113,10 @@ def _utility(run: RunFolder) -> str:
     if not attributes.empty:
         dumbbell = figures.attribute_figure(run, last.split)
         parts += [
-            _figure(dumbbell, run.figures_path / "attributes.png", "Accuracy against floor"),
+            shown(dumbbell, run.figures_path / "attributes.png", "Accuracy against floor"),
             markdown_table(readable(attributes.sort_values("gain", ascending=False))),
         ]
     return "\n\n".join(part for part in parts if part)
-
-
-def _attacks(runs: Sequence[RunFolder]) -> str:
-    table = attack_table(runs)
-    if table.empty:
-        return "No attack has been run."
-    names = [f"{m} ({e})" if e else m for m, e in _pairs(table, "metric", "embedder")]
-    where = [
-        f"{d} on {p}" if d else "(none)" for d, p in _pairs(table, "defences", "defence_point")
-    ]
-    shown = table.assign(
-        metric=names,
-        defences=where,
-        interval=[_interval(low, high) for low, high in _pairs(table, "low", "high")],
-        floor=[_floor(value, kind) for value, kind in _pairs(table, "floor", "floor_kind")],
-    )
-    several = ["run"] if len(runs) > 1 else []
-    columns = ["attack", "threat", "permute", "defences", "metric", "value", "interval", "floor"]
-    body = markdown_table(readable(shown[[*several, *columns, "count"]]))
-    return (
-        "Means over images with bootstrap intervals; the floor is the score of someone who has not "
-        f"seen the smashed data.\n\n{body}"
-    )
 
 
 def _cost(run: RunFolder) -> str:
@@ -151,9 +129,9 @@ def _cost(run: RunFolder) -> str:
         "(up and down, weights included). A step is one batch of one client. Times are summed over "
         "clients and may overlap, so they can exceed the time of the run."
     )
-    figure = _figure(figures.cost_figure(run), run.figures_path / "cost.png", "Cost of each leg")
-    shown = readable(table.drop(columns=["run", "images_per_second"]))
-    return f"{text}\n\n{markdown_table(shown)}\n{figure}"
+    figure = shown(figures.cost_figure(run), run.figures_path / "cost.png", "Cost of each leg")
+    legs = readable(table.drop(columns=["run", "images_per_second"]))
+    return f"{text}\n\n{markdown_table(legs)}\n{figure}"
 
 
 def _facts(run: RunFolder) -> str:
@@ -178,6 +156,7 @@ def _places(run: RunFolder) -> str:
             '(`pandas.read_parquet("metrics.parquet")`)',
             f"- `checkpoints/`: weights by round, {last}",
             "- `traffic/`: recorded smashed data, if it was asked for",
+            "- `attacks/`: what attackers learned, and the pictures they made",
             "- `figures/`: the figures above",
         )
     )
@@ -189,25 +168,6 @@ def _reading() -> str:
         "majority class, and only the gain over it is what a model has learnt. Compare runs on the "
         "same split and data only."
     )
-
-
-def _figure(figure: Figure | None, path: Path, title: str) -> str:
-    """Save a figure in a folder ``figures`` beside the text, and the Markdown that shows it."""
-    if figure is None:
-        return ""
-    return f"![{title}](figures/{figures.save(figure, path).name})"
-
-
-def _pairs(table: pd.DataFrame, one: str, other: str) -> Iterator[tuple[Any, Any]]:
-    return zip(table[one], table[other], strict=True)
-
-
-def _interval(low: float, high: float) -> str:
-    return cell(math.nan) if math.isnan(low) else f"{number(low)} .. {number(high)}"
-
-
-def _floor(value: float, kind: str) -> str:
-    return cell(value, number) + (f" ({kind})" if kind else "")
 
 
 def _flat(name: str, value: Any) -> list[tuple[str, str]]:

@@ -36,19 +36,25 @@ LEDGER: dict[str, Any] = {
 
 ATTACKS: dict[str, Any] = {
     "attack": pa.string(),  # decoder, position, ...
+    "variant": pa.string(),  # which of its ways, such as per-token, set; "": its only one
     "threat": pa.string(),  # name of the threat model
     "round": pa.int64(),  # round of the checkpoint attacked
     "client": pa.int64(),  # victim; -1: all clients together
+    "seed": pa.int64(),  # of the attacker
     "defences": pa.string(),  # as in the run's config
     "defence_point": pa.string(),  # pixels, embedding
     "permute": pa.string(),  # none, row, column, row+column
+    "rotation": pa.string(),  # sample, batch, round, fixed
+    "edge_position": pa.string(),  # learned, none
     "metric": pa.string(),  # ssim, psnr, f_sim, position_accuracy, auc, ...
     "value": pa.float64(),  # mean over images
-    "low": pa.float64(),  # bootstrap interval; NaN: none
+    "low": pa.float64(),  # bootstrap interval of 95 %; NaN: none
     "high": pa.float64(),
-    "floor": pa.float64(),  # the metric without an attack; NaN: none
-    "floor_kind": pa.string(),  # mean-image, random-pair, chance, ""
-    "embedder": pa.string(),  # network behind f_sim, "" otherwise
+    "floor_mean_image": pa.float64(),  # the mean auxiliary image instead; NaN: does not apply
+    "floor_random_image": pa.float64(),  # a random other image instead; NaN: does not apply
+    "floor_untrained": pa.float64(),  # the attacker before it learned; NaN: does not apply
+    "floor_chance": pa.float64(),  # guessing without looking; NaN: does not apply
+    "embedder": pa.string(),  # network behind f_sim or lpips, "" otherwise
     "count": pa.int64(),  # images behind the value
 }
 

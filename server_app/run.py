@@ -14,10 +14,12 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid
 from torch import Tensor
 
+from attacks import attackers_of
 from clients.protocol import Action, compose, weights_of
 from config import ConfigError, Problem, RunConfig, keys
 from reports import RunFolder
 from reports.report import write_report
+from server_app.attack import attack_run, options_of
 from server_app.checkpoint import load_checkpoint
 from server_app.observer import RunObserver
 from server_app.trunk_handle import RayTrunk
@@ -40,6 +42,7 @@ FREE_TO_CHANGE = frozenset(
     {
         *("resume", "runs-dir", "state-dir", "cache-dir", "key-dir", "attack", "min-clients"),
         *("step-timeout", "start-timeout", "trunk-gpus", "trunk-threads"),
+        *("attack-images", "attack-epochs", "attack-face"),
     }
 )
 """Keys that a resumed run may change: they leave the numbers as they are."""
@@ -48,6 +51,8 @@ FREE_TO_CHANGE = frozenset(
 def execute(grid: Grid, config: RunConfig) -> None:
     """Train as ``config`` says and leave a finished run folder.
 
+    The attackers of the key ``attack`` follow the training.
+
     Whatever fails is written into the folder's ``run.json`` with its traceback, and raised.
     """
     config = with_name(config)
@@ -55,11 +60,35 @@ def execute(grid: Grid, config: RunConfig) -> None:
     log(INFO, "run folder: %s", run.path)
     try:
         _train(grid, config, run)
+        _attack(config, run)
         run.set_status("finished")
         log(INFO, "report: %s", write_report(run))
     except BaseException:
         run.set_status("failed", traceback.format_exc())
         raise
+
+
+def _attack(config: RunConfig, run: RunFolder) -> None:
+    names = attackers_of(config.attack)
+    told = ""
+
+    def watch(attacker: str, stage: str, done: int, total: int) -> None:
+        nonlocal told
+        run.write_progress(
+            {
+                "round": config.rounds,
+                "rounds": config.rounds,
+                "step": done,
+                "steps": total,
+                "phase": f"attack {attacker}: {stage}",
+                "message": "",
+            }
+        )
+        if (attacker + stage) != told:
+            told = attacker + stage
+            log(INFO, "attack %s: %s", attacker, stage)
+
+    attack_run(run, names, options_of(config), gpus=config.trunk_gpus, watch=watch)
 
 
 def with_name(config: RunConfig) -> RunConfig:

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -86,8 +87,9 @@ class DefencePipeline:
         return torch.cat([prefix, grid.flatten(2).transpose(1, 2)], dim=1)
 
 
+@lru_cache(maxsize=32)
 def build_pipeline(config: RunConfig) -> DefencePipeline:
-    """The pipeline that a run's configuration asks for."""
+    """The pipeline that a run's configuration asks for: one object in a process, for all uses."""
     vit = shape_of(ModelSpec.of(config))
     return DefencePipeline(
         defences=parse_defences(config.defences),

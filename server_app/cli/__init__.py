@@ -3,6 +3,7 @@
 
 from typing import Any
 
+import click
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
@@ -14,11 +15,22 @@ __all__ = ["app", "main"]
 
 
 class _Commands(TyperGroup):
-    """All commands; a configuration error is a message and exit code 2, never a traceback."""
+    """All commands; an error in what was asked is a message, never a traceback.
+
+    Exit code 2 is for configurations, 1 for the rest. Messages are not cut to the terminal's
+    width, as long paths would be in typer's frame.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except click.ClickException as error:
+            if type(error) is not click.ClickException:
+                raise
+            Console(stderr=True).print(
+                error.message, style="red", markup=False, highlight=False, soft_wrap=True
+            )
+            raise typer.Exit(error.exit_code) from error
         except ConfigError as error:
             Console(stderr=True).print(
                 f"{error}", style="red", markup=False, highlight=False, soft_wrap=True

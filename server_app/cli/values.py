@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from config import Problem, RunConfig
 
-PATH_KEYS = ("runs-dir", "state-dir", "key-dir", "cache-dir")
+PATH_KEYS = ("runs-dir", "state-dir", "key-dir", "cache-dir", "attack-face")
 _TRUTH = {"true": True, "false": False}
 
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from reports import RunFolder
-from tests.reports.fake_run import CONFIG, MakeRun, fill
+from tests.reports.fake_run import CONFIG, MakeRun, fake_sweep, fill
 
 
 @pytest.fixture
@@ -37,4 +37,10 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     def save(figure: Figure, path: Path) -> Path:
         return path
 
-    monkeypatch.setattr("reports.figures.save", save)
+    monkeypatch.setattr("reports.canvas.save", save)
+
+
+@pytest.fixture(scope="session")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a sweep like the paper's Table 6, with a failed and a pending trial."""
+    return fake_sweep(tmp_path_factory.mktemp("sweep"))

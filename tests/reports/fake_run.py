@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run as a server would have left it, with numbers that are easy to check by hand."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+import pandas as pd
+from safetensors.numpy import save_file
 
 from reports import RunFolder
 
@@ -14,6 +20,8 @@ CONFIG: dict[str, object] = {
     "transport": "message", "wire-dtype": "fp32", "client-weights": "averaged", "rounds": 2,
     "batch-size": 32, "seed": 7, "runs-dir": "runs", "run-name": "first",
 }  # fmt: skip
+
+NAN = float("nan")
 
 ATTRIBUTES = {"Smiling": (0.80, 0.78, 0.50), "Male": (0.90, 0.85, 0.60), "Bald": (0.94, 0.50, 0.97)}
 
@@ -74,10 +82,12 @@ def ledger() -> list[dict[str, object]]:
 
 
 ATTACK: dict[str, object] = {
-    "attack": "decoder", "threat": "black-box", "round": 2, "client": -1,
-    "defences": "lp:0.05,gn:0.5", "defence_point": "pixels", "permute": "row", "metric": "ssim",
-    "value": 0.167, "low": 0.150, "high": 0.184, "floor": 0.140, "floor_kind": "mean-image",
-    "embedder": "", "count": 64,
+    "attack": "decoder", "variant": "", "threat": "black-box", "round": 2, "client": -1, "seed": 7,
+    "defences": "lp:0.05,gn:0.5", "defence_point": "pixels", "permute": "row",
+    "rotation": "sample", "edge_position": "learned", "metric": "ssim",
+    "value": 0.167, "low": 0.150, "high": 0.184, "floor_mean_image": 0.140,
+    "floor_random_image": 0.110, "floor_untrained": 0.020, "floor_chance": NAN, "embedder": "",
+    "count": 64,
 }  # fmt: skip
 
 
@@ -92,3 +102,92 @@ def fill(run: RunFolder) -> None:
             (folder / "trunk.safetensors").write_bytes(b"weights")
     run.append_attacks([ATTACK])
     run.set_status("finished")
+
+
+def attack_row(run: RunFolder, **changes: object) -> dict[str, object]:
+    """A row about ``run``, with the defence keys of its config."""
+    config = run.config()
+    keys = ("defences", "defence-point", "permute", "rotation", "edge-position")
+    return ATTACK | {key.replace("-", "_"): config[key] for key in keys} | changes
+
+
+def attacked(run: RunFolder, ssim: dict[tuple[str, str, str], float], accuracy: float) -> RunFolder:
+    """End ``run`` with one evaluation and an attack by each ``(attack, variant, threat)``."""
+    run.add_facts({"clients": 2})
+    run.append_metrics([metric("accuracy", accuracy), metric("floor", 0.69)], round=2)
+    for (attack, variant, threat), value in ssim.items():
+        way = {"attack": attack, "variant": variant, "threat": threat}
+        interval = {"value": value, "low": value - 0.02, "high": value + 0.02}
+        psnr = {"metric": "psnr", "value": 10 + 20 * value, "low": 9.0, "high": 31.0}
+        paper = {"metric": "ssim_paper", "value": value - 0.1, "low": NAN, "high": NAN}
+        run.append_attacks(
+            [attack_row(run, **way, **more) for more in (interval, psnr, paper)]  # type: ignore[arg-type]
+        )
+    run.set_status("finished")
+    return run
+
+
+def leave_pictures(run: RunFolder, attack: str, ways: tuple[str, ...] = ("",)) -> Path:
+    """Pictures and a learning curve of an attacker: the worse, the more it is said to be."""
+    folder = run.path / "attacks" / attack
+    folder.mkdir(parents=True, exist_ok=True)
+    original = np.random.default_rng(0).integers(0, 255, (9, 8, 8, 3), dtype=np.uint8)
+    tensors = {"original": original}
+    for number, way in enumerate(ways):
+        blurred = original // (number + 2)
+        tensors[f"reconstruction/{way}" if way else "reconstruction"] = blurred
+    save_file(tensors, folder / "reconstructions.safetensors")
+    points = [
+        {"stage": attack, "epoch": epoch, "loss": 1 / (epoch + 1), "held_out": 1.2 / (epoch + 1)}
+        for epoch in range(4)
+    ]
+    (folder / "history.json").write_text(json.dumps(points), encoding="utf-8")
+    return folder / "reconstructions.safetensors"
+
+
+BLACK_BOX = ("decoder", "", "black-box")
+PER_TOKEN = ("position", "per-token", "known-edge")
+SET = ("position", "set", "known-edge")
+BEST = ("position", "best", "known-edge")
+TOLD = ("analytic", "inverse", "told-order")
+
+GRID: tuple[tuple[str, str, float, dict[tuple[str, str, str], float]], ...] = (
+    ("", "none", 0.88, {BLACK_BOX: 0.83, PER_TOKEN: 0.81, SET: 0.80, BEST: 0.81, TOLD: 0.99}),
+    ("", "row", 0.88, {BLACK_BOX: 0.37, PER_TOKEN: 0.82, SET: 0.78, BEST: 0.78, TOLD: 0.99}),
+    ("gn:0.5", "none", 0.84, {BLACK_BOX: 0.56, BEST: 0.55}),
+    ("gn:0.5", "row", 0.84, {BLACK_BOX: 0.27, BEST: 0.30}),
+    ("gn:1.0", "none", 0.81, {BLACK_BOX: 0.40, BEST: 0.39}),
+    ("gn:1.0", "row", 0.81, {BLACK_BOX: 0.24, BEST: 0.25}),
+    ("lp:0.05", "none", 0.86, {BLACK_BOX: 0.62, BEST: 0.60}),
+    ("lp:0.05", "row", 0.86, {BLACK_BOX: 0.30, BEST: 0.58}),
+    ("bs:0.4", "none", 0.80, {BLACK_BOX: 0.20, BEST: 0.21}),
+    ("bs:0.4", "row", 0.79, {BLACK_BOX: 0.19, BEST: 0.20}),
+)  # fmt: skip
+"""defences, permute, accuracy, SSIM by attacker's way: like a small table 6."""
+
+
+def fake_sweep(folder: Path, *, pictures: bool = True) -> Path:
+    """A sweep over :data:`GRID` with one trial that failed and one that is still to come."""
+    trials = []
+    for number, (defences, permute, accuracy, ssim) in enumerate(GRID):
+        name = f"trial-{number:02d}"
+        config = CONFIG | {"run-name": name, "defences": defences, "permute": permute}
+        run = attacked(RunFolder.create(folder, name, config), ssim, accuracy)
+        if pictures:
+            leave_pictures(run, "decoder")
+            leave_pictures(run, "position", ("best", "per-token", "set"))
+        trials.append(trial(name, "finished", seconds=60.0, defences=defences, permute=permute))
+    error = "Traceback (most recent call last):\n  File ...\nRuntimeError: trunk lost"
+    trials.append(trial("trial-10", "failed", error=error, defences="lp:0.01"))
+    trials.append(trial("trial-11", "pending", defences="lp:0.02"))
+    pd.DataFrame(trials).to_parquet(folder / "trials.parquet")
+    (folder / "sweep.toml").write_text('preset = "smoke"\n', encoding="utf-8")
+    return folder
+
+
+def trial(
+    name: str, status: str, *, error: str = "", seconds: float = NAN, **keys: object
+) -> dict[str, object]:
+    """One row of a sweep's table of trials."""
+    known = {"defences": "", "permute": "row"} | keys
+    return {"trial": name, "status": status, "error": error, "seconds": seconds, **known}

@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 from reports import RunFolder, RunFolderError
+from reports.canvas import save
 from reports.cli import Format, report_command, write_tables
 from reports.cost import cost_table
 from reports.display import duration, number, size
-from reports.figures import attribute_figure, cost_figure, save, utility_figure
+from reports.figures import attribute_figure, cost_figure, utility_figure
 from reports.markdown import latex_table, markdown_table
 from reports.report import write_comparison, write_report
 from tests.reports.fake_run import ATTACK, MakeRun, metric
@@ -26,8 +27,9 @@ def test_report_holds_the_numbers(run: RunFolder) -> None:
     text = text_of(run)
     for told in (
         "**88.00 %**", "**69.00 %**", "+19.00 points", "**71.00 %**", "2 of 3 attributes",
-        "by 2 clients", "4.00 MB", "133.3 images/s", "3.28 kB on the wire", "0.1500 .. 0.1840",
-        "0.1400 (mean-image)", "low-pass filter of radius 0.05, then Gaussian noise", "round-0002",
+        "by 2 clients", "4.00 MB", "133.3 images/s", "3.28 kB on the wire", "0.150 .. 0.184",
+        "0.140", "low-pass filter of radius 0.05, then Gaussian noise",
+        "round-0002",
         "data: test images", "`vit_tiny_patch16_224`",
     ):  # fmt: skip
         assert told in text, told
@@ -94,10 +96,10 @@ def test_report_of_a_failed_run_shows_its_error(run: RunFolder) -> None:
 def test_report_of_two_attackers_keeps_units_apart(make_run: MakeRun) -> None:
     run = make_run()
     f_sim = {"metric": "f_sim", "embedder": "arcface.onnx", "value": 0.5, "low": float("nan")}
-    run.append_attacks([ATTACK | f_sim | {"floor": float("nan"), "floor_kind": ""}])
+    run.append_attacks([ATTACK | f_sim | {"floor_mean_image": float("nan")}])
     text = text_of(run)
-    assert "f_sim (arcface.onnx)" in text
-    assert "0.1400 (mean-image)" in text
+    assert "F-SIM (arcface.onnx)" in text
+    assert "0.140" in text
 
 
 def test_comparison(make_run: MakeRun, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_rows_come_back_in_order_with_their_round(make_run: MakeRun) -> None:
     assert run.metrics()["round"].tolist() == [1, 2, 2]
     assert run.metrics()["value"].tolist() == [0.5, 0.4, 0.3]
     assert list(run.ledger().columns) == list(LEDGER)
-    assert run.attacks().iloc[0].to_dict() == ATTACK
+    pd.testing.assert_frame_equal(run.attacks(), pd.DataFrame([ATTACK]))
     pd.testing.assert_frame_equal(pd.read_parquet(run.metrics_path), run.metrics())
 
 

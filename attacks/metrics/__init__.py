@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much an attacker got back: per image, then the mean with a bootstrap interval."""
+
+from attacks.metrics.faces import FaceEmbedder, FaceInput, OnnxEmbedder, TimmEmbedder, f_sim
+from attacks.metrics.images import IMAGE_METRICS, mean_image, random_other, score_reconstructions
+from attacks.metrics.labels import auc, balanced_accuracy, score_attributes
+from attacks.metrics.places import score_positions
+from attacks.metrics.result import MetricResult, bootstrap_interval, mean_result
+
+__all__ = [
+    "IMAGE_METRICS",
+    "FaceEmbedder",
+    "FaceInput",
+    "MetricResult",
+    "OnnxEmbedder",
+    "TimmEmbedder",
+    "auc",
+    "balanced_accuracy",
+    "bootstrap_interval",
+    "f_sim",
+    "mean_image",
+    "mean_result",
+    "random_other",
+    "score_attributes",
+    "score_positions",
+    "score_reconstructions",
+]

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``permsplit attack``: let attackers at a finished run."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+import typer
+from rich.console import Console
+
+from server_app.cli import options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def attack(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.", metavar="RUN")],
+    attacker: Annotated[
+        list[str],
+        typer.Option(
+            "--attacker",
+            help="decoder, position, analytic, jigsaw, optimise, attributes; or a comma list.",
+            metavar="NAME",
+        ),
+    ],
+    images: Annotated[
+        int | None, typer.Option("--images", min=1, help="Victims at most [attack-images].")
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option("--epochs", min=0, help="Of attackers that learn; 0: their own."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Of the attackers [the run's].")
+    ] = None,
+    client: Annotated[
+        int | None, typer.Option("--client", min=-1, help="The victims' client; -1: all.")
+    ] = None,
+    face: Annotated[
+        Path | None, typer.Option("--face", help="ONNX file of a face network, for F-SIM.")
+    ] = None,
+    gpus: Annotated[
+        float | None, typer.Option("--gpus", min=0, help="GPUs of an attacker [trunk-gpus].")
+    ] = None,
+    ray_address: options.RayAddress = None,
+) -> None:
+    """Attack what a finished run's clients sent; results go into the run's folder.
+
+    Options that are not given come from the run's configuration.
+    """
+    from dataclasses import replace
+
+    from attacks import AttackError, attackers_of, check_attack
+    from config import ConfigError, parse_run_config
+    from reports import RunFolder, RunFolderError
+    from reports.report import write_report
+    from server_app.attack import AttackFailed, attack_run, options_of
+    from server_app.cli.attack_bars import AttackBars
+    from server_app.cli.local_ray import started
+
+    try:
+        folder = RunFolder.open(run)
+        names = attackers_of(",".join(attacker))
+        if not names:
+            raise AttackError("--attacker: name one at least")
+        config = parse_run_config(folder.config())
+        given = {"images": images, "epochs": epochs, "seed": seed, "client": client,
+                 "face": str(face.absolute()) if face else None}  # fmt: skip
+        chosen = {key: value for key, value in given.items() if value is not None}
+        asked = replace(options_of(config), **chosen)  # type: ignore[arg-type]
+        check_attack(folder, names, asked)
+    except (AttackError, RunFolderError, ConfigError) as error:
+        raise click.ClickException(str(error)) from error
+    gpus = config.trunk_gpus if gpus is None else gpus
+    try:
+        with started(ray_address), AttackBars() as bars:
+            rows = attack_run(folder, names, asked, gpus=gpus, watch=bars.watch)
+    except AttackFailed as error:
+        raise click.ClickException(str(error)) from error
+    report = write_report(folder)
+    Console().print(_table(rows))
+    typer.echo(f"report: {report}")
+
+
+def _table(rows: list[dict[str, Any]]) -> "Table":
+    """Values with their intervals, beside the floors."""
+    from rich.table import Table
+
+    floors = {"mean image": "floor_mean_image", "random image": "floor_random_image",
+              "untrained": "floor_untrained", "chance": "floor_chance"}  # fmt: skip
+    table = Table("attack", "variant", "threat", "metric", "value", "95 % interval", *floors)
+    for row in rows:
+        below = ["" if math.isnan(row[name]) else f"{row[name]:.3f}" for name in floors.values()]
+        interval = "" if math.isnan(row["low"]) else f"{row['low']:.3f} .. {row['high']:.3f}"
+        names = [str(row[name]) for name in ("attack", "variant", "threat", "metric")]
+        table.add_row(*names, f"{row['value']:.3f}", interval, *below)
+    return table

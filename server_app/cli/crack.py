@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``permsplit crack``: find the key of a locked model by comparison with a public one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from server_app.cli.model_files import Force, refusals
+
+
+def crack(
+    locked: Annotated[Path, typer.Argument(metavar="LOCKED.safetensors")],
+    reference: Annotated[
+        Path,
+        typer.Option(
+            "--reference",
+            help="Plain model that it was made from, or a fine-tuned or noisy copy.",
+            metavar="FILE",
+        ),
+    ],
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", help="The true key: measures what was found.", metavar="FILE"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the unlocked model.", metavar="FILE")
+    ] = None,
+    order_out: Annotated[
+        Path | None,
+        typer.Option("--order-out", help="Write the permutation found.", metavar="FILE"),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Attack a locked model: recover its column permutation from a related plain model."""
+    with refusals():
+        from equivariance import Secret
+        from equivariance.locking import crack_file, read_lock, share_recovered
+
+        secret = None if key is None else Secret.from_file(key)
+        true_order = None if secret is None else read_lock(locked).order(secret, source=str(locked))
+        found = crack_file(locked, reference, unlocked=out, order=order_out, force=force)
+    typer.echo(f"parameters compared         {found.compared}")
+    typer.echo(f"two halves of them agree on {found.agreement:.1%} of the columns")
+    typer.echo(f"distance to the reference   {found.residual:.3f} (0 same, 1.4 unrelated)")
+    if true_order is not None:
+        typer.echo(f"share of the key recovered  {share_recovered(found.order, true_order):.1%}")
+        typer.echo(f"  by nearest column alone   {share_recovered(found.nearest, true_order):.1%}")
+    for path in (out, order_out):
+        if path is not None:
+            typer.echo(str(path))

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``lock``, ``unlock``, ``rekey`` and ``crack`` share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+Key = Annotated[
+    Path, typer.Option("--key", help="Key file of the model's owner, mode 0600.", metavar="FILE")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="File to write; default: beside MODEL.", metavar="FILE"),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
+ExpectedHeads = Annotated[
+    int | None,
+    typer.Option("--heads", min=1, help="Refuse a file that is locked for other heads."),
+]
+
+
+def beside(model: Path, what: str) -> Path:
+    """Return the default output, e.g. ``vit.safetensors`` locked is ``vit.locked.safetensors``."""
+    stem = model.name.removesuffix(model.suffix)
+    for earlier in (".locked", ".unlocked", ".rekeyed"):
+        stem = stem.removesuffix(earlier)
+    return model.with_name(f"{stem}.{what}{model.suffix}")
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turn what the library refuses into its message and exit code 2."""
+    from equivariance import KeyFileError
+    from equivariance.locking import LockError
+
+    try:
+        yield
+    except (LockError, KeyFileError) as error:
+        Console(stderr=True).print(
+            f"{error}", style="red", markup=False, highlight=False, soft_wrap=True
+        )
+        raise typer.Exit(2) from error
