@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much an attacker got back: per image, then the mean with a bootstrap interval."""
 
-from attacks.metrics.faces import FaceEmbedder, FaceInput, OnnxEmbedder, TimmEmbedder, f_sim
+from attacks.metrics.face_onnx import FaceInput, OnnxEmbedder
+from attacks.metrics.face_timm import TimmEmbedder
+from attacks.metrics.faces import FaceEmbedder, f_sim
 from attacks.metrics.images import IMAGE_METRICS, mean_image, random_other, score_reconstructions
 from attacks.metrics.labels import auc, balanced_accuracy, score_attributes
 from attacks.metrics.places import score_positions

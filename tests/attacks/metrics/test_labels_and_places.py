@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attacks import AttackError
 from attacks.metrics import (
     auc,
     balanced_accuracy,
@@ -48,6 +49,7 @@ def test_accuracies_by_hand() -> None:
     assert results["balanced_accuracy"].value == pytest.approx((1.0 + 0.5) / 2)
     # Pairs: 1.0 ties with 1.0 and beats -1.0, 2.0 beats both: 3.5 of 4.
     assert results["auc"].value == pytest.approx(3.5 / 4)
+    assert [results[name].left_out for name in ("accuracy", "auc")] == [0, 1]
     assert np.isnan(balanced_accuracy(scores.numpy()[:, 1:], labels.numpy()[:, 1:] > 0))
 
 
@@ -61,3 +63,21 @@ def test_the_interval_covers_the_mean_about_as_often_as_it_says() -> None:
         )
         covered += low <= 0 <= high
     assert 0.88 <= covered / 200 <= 0.99
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_attribute_with_both_classes_gives_nan_and_says_how_many() -> None:
+    for result in score_attributes(torch.randn(4, 2), torch.ones(4, 2), seed=0)[1:]:
+        assert np.isnan([result.value, result.low, result.high]).all()
+        assert result.left_out == 2
+
+
+def test_shapes_that_would_be_broadcast_are_refused() -> None:
+    with pytest.raises(AttackError, match=r"places: shape is \(1, 4\).*\(2, 4\)"):
+        score_positions(torch.zeros(1, 4), torch.zeros(2, 4), seed=0)
+    with pytest.raises(AttackError, match=r"scores: shape is \(4, 1\).*\(4, 2\)"):
+        score_attributes(torch.zeros(4, 1), torch.zeros(4, 2), seed=0)
+    with pytest.raises(AttackError, match="some are NaN"):
+        score_attributes(torch.full((4, 2), torch.nan), torch.zeros(4, 2), seed=0)
+    with pytest.raises(AttackError, match="bootstrap: 0 images"):
+        bootstrap_interval(lambda rows: 0.0, 0, 0)

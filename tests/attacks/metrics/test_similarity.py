@@ -93,6 +93,32 @@ def test_an_unknown_metric_is_an_error() -> None:
             score_reconstructions(images(0), images(1), metrics=[name], seed=0)
 
 
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (torch.zeros(1, 3, 16, 16), "shape is .1, 3, 16, 16.; allowed is the originals'"),
+        (torch.full((3, 3, 16, 16), torch.nan), "some values are not finite"),
+        (torch.full((3, 3, 16, 16), -0.5), "values are from -0.5 to -0.5"),
+    ],
+)
+def test_reconstructions_that_cannot_be_scored_are_refused(made: torch.Tensor, said: str) -> None:
+    with pytest.raises(AttackError, match=f"reconstructions: {said}"):
+        score_reconstructions(images(0), made, metrics=["psnr"], seed=0)
+
+
+def test_images_too_small_for_one_metric_are_refused_before_any_is_computed() -> None:
+    small = images(0, side=8)
+    with pytest.raises(AttackError, match=r"metric ssim_paper: images are 8 x 8; .* of 11"):
+        score_reconstructions(small, small, metrics=["ssim", "ssim_paper"], seed=0)
+    assert score_reconstructions(small, small, metrics=["ssim"], seed=0)[0].value == 1.0
+
+
+def test_no_auxiliary_image_is_an_error() -> None:
+    for floor in (mean_image, lambda none: random_other(none, 2, seed=0)):
+        with pytest.raises(AttackError, match="auxiliary images: there are 0"):
+            floor(torch.zeros(0, 3, 8, 8))
+
+
 def test_floors_are_the_mean_and_others() -> None:
     auxiliary = images(8, 4)
     torch.testing.assert_close(mean_image(auxiliary)[0], auxiliary.sum(dim=0) / 4)
