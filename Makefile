@@ -9,10 +9,11 @@ demo: $(VENV)/.installed  ## train on the embedded faces and write a report
 	$(BIN)/permsplit run --preset smoke --clients 4
 
 test: lint  ## lint, types and all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not slow" --numprocesses 2
+	$(BIN)/python -m pytest -m slow
 
 quick: $(VENV)/.installed-dev  ## the tests of the inner loop
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" --numprocesses 2
 
 lint: $(VENV)/.installed-dev  ## format, lint and types, as CI checks them
 	$(BIN)/ruff format --check .

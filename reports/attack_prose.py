@@ -14,7 +14,7 @@ from reports.attack_text import METRICS
 
 ATTACKERS = {
     "decoder": "a network that turns the tokens, in the order in which they were received, into an "
-    "image (the paper's attacker); it has no notion of a permutation",
+    "image (the paper's attacker); only a permutation that lasts can be learned with it",
     "position": "predicts where each token belongs, from the token alone (`per-token`) and from "
     "the set of all tokens (`set`), makes a permutation of the answers, and decodes the tokens in "
     "that order; `best` is the one of the two that did better on auxiliary people held out",

@@ -36,7 +36,7 @@ def test_a_view_without_a_grant_refuses_the_field(scene: Scene, withheld: Grant)
         assert getattr(view, grant.value) is not None
 
 
-@pytest.mark.parametrize("threat", THREATS.values(), ids=str)
+@pytest.mark.parametrize("threat", THREATS.values(), ids=THREATS)
 def test_a_view_does_not_even_hold_what_is_withheld(scene: Scene, threat: ThreatModel) -> None:
     view = scene.view(threat)
     assert set(view._granted) == set(threat.grants)
