@@ -13,12 +13,13 @@ from torch import Tensor
 
 from attacks.attacker import Attacker, Finding, Workshop
 from attacks.columns import ColumnMatcher
+from attacks.images import to_unit
 from attacks.learning import split_auxiliary
-from attacks.networks import fold_patches
 from attacks.ordering import assigned, in_edge_order
 from attacks.patch_prior import PatchPrior
 from attacks.threat import KNOWN_EDGE, TOLD_ORDER, Grant
 from attacks.view import Geometry, View
+from split.patches import fold_patches
 
 __all__ = ["AnalyticAttacker"]
 
@@ -74,5 +75,5 @@ class AnalyticAttacker(Attacker):
         return places.scatter_(1, others, found + prefix)
 
     def _images(self, patches_MnP: Tensor) -> Tensor:
-        images = fold_patches(patches_MnP.float(), self.view.geometry)
-        return (images / 2 + 0.5).clamp(0, 1)
+        side, patch = self.view.geometry.image_size, self.view.geometry.patch_size
+        return to_unit(fold_patches(patches_MnP.float(), patch, side, side))

@@ -17,20 +17,23 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from attacks.attacker import Attacker, AttackOptions, Finding, Progress, Workshop
 from attacks.errors import AttackError
-from attacks.floors import Floors
+from attacks.judge import Judge
 from attacks.registry import ATTACKERS
 from attacks.scene import Scene
 from attacks.threat import ThreatModel
-from reports import RunFolder
+from reports import RunFolder, atomic
 
 __all__ = ["assess", "check_attack"]
 
 PICTURES = 16
+SCORING = ("face", "metrics")
+"""Options that change how findings are scored, not what is found."""
+
 OPTIONS, FINISHED, PICTURE_FILE = "options.json", "finished.json", "reconstructions.safetensors"
 
 
@@ -46,10 +49,7 @@ def check_attack(run: RunFolder, names: list[str], options: AttackOptions) -> No
     problems = [f"{name}: {why}" for name in names if (why := _unfit(name, scene))]
     if problems:
         raise AttackError("; ".join(problems))
-    if options.face:
-        from attacks.metrics import OnnxEmbedder
-
-        OnnxEmbedder(Path(options.face))
+    Judge(scene, options)
 
 
 def _unfit(name: str, scene: Scene) -> str | None:
@@ -65,7 +65,8 @@ def assess(
 ) -> list[dict[str, object]]:
     """Let one attacker at a run, score what it finds, and add the rows to the run's table.
 
-    Started again with the same options, it goes on where it stopped; with others, from the start.
+    Started again with the same options, it goes on where it stopped, also if it is to be scored
+    otherwise; with others, from the start.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def assess(
         raise AttackError(f"{name}: {why}")
     folder = _open_workshop(run.path / "attacks" / name, scene, options)
     device = device or torch.device("cpu")
-    floors = Floors(scene, options)
+    judge = Judge(scene, options)
     rows: list[dict[str, object]] = []
     pictures: dict[str, Tensor] = {"original": _bytes(scene.truth.images)}
     for threat in ATTACKERS[name].threats:
@@ -105,25 +106,27 @@ def assess(
         progress(f"{name}: attack", 0, 1)
         before = {finding.variant: finding for finding in untrained}
         for finding in attacker.attack():
-            rows += _rows(scene, attacker, threat, finding, before.get(finding.variant), floors)
+            rows += _rows(scene, attacker, threat, finding, before.get(finding.variant), judge)
             if finding.images is not None:
                 pictures[_picture_name(attacker, threat, finding)] = _bytes(finding.images)
     run.append_attacks(rows)
     if len(pictures) > 1:
-        save_file(pictures, folder / PICTURE_FILE)
-    (folder / FINISHED).write_text(json.dumps({"rows": len(rows)}), encoding="utf-8")
+        atomic.write_bytes(folder / PICTURE_FILE, save(pictures))
+    atomic.write_text(folder / FINISHED, json.dumps({"rows": len(rows)}))
     progress(f"{name}: attack", 1, 1)
     return rows
 
 
 def _open_workshop(folder: Path, scene: Scene, options: AttackOptions) -> Path:
-    """The attacker's folder: as it is if it was made for the same attack, else a new one."""
+    """The attacker's folder. What it has learned stays if it was learned for the same attack."""
     asked = {**asdict(options), "round": scene.round, "client": scene.client}
     file = folder / OPTIONS
-    if not file.is_file() or json.loads(file.read_text(encoding="utf-8")) != asked:
+    before = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    if {**before, **{key: asked[key] for key in SCORING}} != asked:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        file.write_text(json.dumps(asked, indent=1), encoding="utf-8")
+    (folder / FINISHED).unlink(missing_ok=True)
+    atomic.write_text(file, json.dumps(asked, indent=1))
     return folder
 
 
@@ -133,7 +136,7 @@ def _rows(
     threat: ThreatModel,
     finding: Finding,
     untrained: Finding | None,
-    floors: Floors,
+    judge: Judge,
 ) -> list[dict[str, object]]:
     config = scene.config
     common: dict[str, object] = {
@@ -149,7 +152,7 @@ def _rows(
         "rotation": config.rotation,
         "edge_position": config.edge_position,
     }
-    return [{**common, **scored} for scored in floors.score(finding, untrained)]
+    return [{**common, **scored} for scored in judge.score(finding, untrained)]
 
 
 def _picture_name(attacker: Attacker, threat: ThreatModel, finding: Finding) -> str:

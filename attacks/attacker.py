@@ -34,7 +34,9 @@ class AttackOptions:
     client : int, optional
         The victims' client, -1 for all; None: as :class:`attacks.scene.Scene` chooses.
     face : str
-        ONNX file of a face network for F-SIM; empty: no F-SIM.
+        Network of F-SIM, as :func:`attacks.metrics.face_embedder` takes it; empty: no F-SIM.
+    metrics : str
+        Comma list of keys of :data:`attacks.metrics.IMAGE_METRICS`.
     """
 
     images: int = 256
@@ -42,6 +44,7 @@ class AttackOptions:
     seed: int = 0
     client: int | None = None
     face: str = ""
+    metrics: str = "ssim,psnr,ssim_paper,psnr_paper"
 
 
 @dataclass(frozen=True)

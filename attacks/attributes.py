@@ -12,9 +12,9 @@ from torch.nn import functional
 
 from attacks.attacker import Attacker, Finding, Workshop
 from attacks.decoder import SOLVED_ON
+from attacks.images import mirrored
 from attacks.learning import Recipe, fit, split_auxiliary
 from attacks.networks import TokenClassifier
-from attacks.simulation import mirrored
 from attacks.threat import BLACK_BOX
 from attacks.view import View
 from split import derive_seed

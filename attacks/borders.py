@@ -7,10 +7,10 @@ for j right of i, ``down[b, i, j]`` for j below i.
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
+
+from attacks.assignment import assign
 
 __all__ = ["Borders", "arrange", "border_costs", "energy"]
 
@@ -127,8 +127,7 @@ def _expected_costs(soft: Tensor, unary: Tensor, borders: Borders, weight: float
 
 def _assign(costs: Tensor) -> Tensor:
     """The layout of least cost, where ``costs[b, i, s]`` is patch i at place s."""
-    plans = [linear_sum_assignment(c.T)[1] for c in costs.cpu().double().numpy()]
-    return torch.from_numpy(np.stack(plans)).to(costs.device)
+    return assign(costs.mT).to(costs.device)
 
 
 def _local_costs(layout: Tensor, unary: Tensor, borders: Borders, weight: float) -> Tensor:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+from attacks.assignment import assign
 from attacks.simulation import simulate
 from attacks.view import View
 from split import derive_seed
@@ -41,7 +41,7 @@ class ColumnMatcher:
             prefix = 0 if view.geometry.permute_prefix else view.geometry.prefix
             expected = _statistics(simulate(view, images, derive_seed(0, "columns")), prefix)
             received = _statistics(view.smashed[:SAMPLES], prefix)
-            self._order = torch.from_numpy(linear_sum_assignment(_cost(expected, received))[1])
+            self._order = assign(_cost(expected, received))
 
     def undone(self, smashed: Tensor) -> Tensor:
         """Smashed data ``[M, N, D]`` with the features in the edge's order, as far as matched."""
@@ -65,10 +65,9 @@ def _statistics(tokens_BND: Tensor, prefix: int) -> _Statistics:
     return _Statistics(values.mean(dim=0), values.var(dim=0) / len(values))
 
 
-def _cost(expected: _Statistics, received: _Statistics) -> NDArray[np.float64]:
+def _cost(expected: _Statistics, received: _Statistics) -> Tensor:
     """[D, D]: how unlikely it is that two features are one, by differences in standard errors."""
     scale = expected.mean.var(dim=1)[:, None, None]
     error = expected.error[:, :, None] + received.error[:, None, :] + 1e-9 * scale + 1e-30
     difference = expected.mean[:, :, None] - received.mean[:, None, :]
-    cost: NDArray[np.float64] = (difference.square() / error).sum(dim=0).numpy()
-    return cost
+    return (difference.square() / error).sum(dim=0)

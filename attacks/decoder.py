@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from attacks.attacker import Attacker, Finding
+from attacks.images import mirrored, to_unit
 from attacks.learning import Recipe, fit, split_auxiliary
 from attacks.networks import TokenDecoder
-from attacks.simulation import mirrored
 from attacks.threat import BLACK_BOX
 from clients.augment import normalise
 from split import derive_seed
@@ -65,4 +65,4 @@ class DecoderAttacker(Attacker):
 def decoded(network: TokenDecoder, tokens_MND: Tensor, device: torch.device) -> Tensor:
     """Images ``[M, 3, H, W]`` in [0, 1], batch by batch."""
     parts = [network(tokens.to(device)).cpu() for tokens in torch.split(tokens_MND, 64)]
-    return (torch.cat(parts) / 2 + 0.5).clamp(0, 1)
+    return to_unit(torch.cat(parts))

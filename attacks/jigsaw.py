@@ -13,12 +13,12 @@ from attacks.attacker import Attacker, Finding, Workshop
 from attacks.borders import arrange, border_costs
 from attacks.columns import ColumnMatcher
 from attacks.decoder import SOLVED_ON
-from attacks.networks import unfold_patches
 from attacks.ordering import Ordering
 from attacks.threat import KNOWN_EDGE
 from attacks.view import Geometry, View
 from clients.augment import normalise
 from equivariance import invert
+from split.patches import unfold_patches
 
 __all__ = ["JigsawAttacker"]
 

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from attacks.attacker import Workshop
 from attacks.view import Auxiliary
+from reports import atomic
 from split import derive_seed
 from split.optimise import export_moments, load_moments
 from split.seeds import seeded
@@ -192,19 +193,12 @@ class _Keeper:
         row = {"stage": self._stage, "epoch": epoch, "loss": loss, "held_out": held_out}
         if all(held_out < before["held_out"] for before in mine):
             _save(self._best, network.state_dict())
-        _replace(self._history, json.dumps([*others, *mine, row], indent=1).encode())
+        atomic.write_text(self._history, json.dumps([*others, *mine, row], indent=1))
         tensors = {f"network/{k}": v for k, v in network.state_dict().items()}
         tensors |= {f"moments/{k}": v for k, v in export_moments(optimiser, network).items()}
         _save(self._state, {**tensors, "epoch": torch.tensor(epoch)})
 
 
 def _save(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    partial = path.with_suffix(".partial")
-    save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, partial)
-    partial.replace(path)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    partial = path.with_suffix(".partial")
-    partial.write_bytes(content)
-    partial.replace(path)
+    kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    atomic.write_bytes(path, save(kept))

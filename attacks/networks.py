@@ -2,14 +2,14 @@
 """Networks of the attackers. Tokens come in standardised: see :class:`Standardise`."""
 
 import torch
-from scipy.optimize import linear_sum_assignment
 from timm.models.vision_transformer import Block
 from torch import Tensor, nn
 
+from attacks.assignment import assign
 from attacks.view import Geometry
+from split.patches import fold_patches, unfold_patches
 
-__all__ = ["Standardise", "TokenClassifier", "TokenDecoder", "TokenPlacer", "fold_patches",
-           "unfold_patches"]  # fmt: skip
+__all__ = ["Standardise", "TokenClassifier", "TokenDecoder", "TokenPlacer"]
 
 WIDTH, DEPTH, HEAD = 128, 3, 32
 """Of the attackers' Transformers, unless the smashed data are wider."""
@@ -95,7 +95,8 @@ class TokenDecoder(nn.Module):
         tokens = self.standardise(tokens_BND)
         deep = self.head(self.norm(self.blocks(self.embed(tokens) + self.position)))
         patches = (self.linear(tokens) + deep)[:, self.route] + self.mean_patch
-        return fold_patches(patches, self.geometry)
+        side = self.geometry.image_size
+        return fold_patches(patches, self.geometry.patch_size, side, side)
 
 
 SKETCH = 16
@@ -107,7 +108,7 @@ def _route(tokens_BND: Tensor, patches_BnP: Tensor) -> Tensor:
     left, right = _sketch(tokens_BND), _sketch(patches_BnP)
     cross = torch.einsum("bik,bsl->ikls", left, right) / len(left)
     likeness = cross.square().sum(dim=(1, 2)).T
-    return torch.from_numpy(linear_sum_assignment(-likeness.cpu().numpy())[1])
+    return assign(-likeness)
 
 
 def _sketch(x_BNF: Tensor) -> Tensor:
@@ -173,19 +174,3 @@ class TokenClassifier(nn.Module):
         hidden = self.blocks(self.embed(self.standardise(tokens_BND)))
         logits: Tensor = self.head(self.norm(hidden.mean(dim=1)))
         return logits
-
-
-def unfold_patches(images_BCHW: Tensor, patch: int) -> Tensor:
-    """Patches ``[B, n, 3 patch patch]`` (channel, row, column), row by row of the image."""
-    batch, channels, height, width = images_BCHW.shape
-    cells = images_BCHW.reshape(
-        batch, channels, height // patch, patch, width // patch, patch
-    ).permute(0, 2, 4, 1, 3, 5)
-    return cells.reshape(batch, -1, channels * patch * patch)
-
-
-def fold_patches(patches_BNP: Tensor, geometry: Geometry) -> Tensor:
-    """The inverse of :func:`unfold_patches`."""
-    side, patch = geometry.side, geometry.patch_size
-    cells = patches_BNP.reshape(-1, side, side, 3, patch, patch).permute(0, 3, 1, 4, 2, 5)
-    return cells.reshape(-1, 3, side * patch, side * patch)

@@ -5,13 +5,13 @@ White box, for any cut. Under a row permutation it alternates: assign the receiv
 of the image so far, then descend towards them.
 """
 
-import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+from attacks.assignment import assign
 from attacks.attacker import Attacker, Finding, Workshop
 from attacks.columns import ColumnMatcher
+from attacks.images import to_unit
 from attacks.learning import split_auxiliary
 from attacks.networks import Standardise
 from attacks.ordering import in_edge_order
@@ -52,7 +52,7 @@ class OptimiseAttacker(Attacker):
         images = torch.cat([images for images, _ in found])
         return [
             Finding(
-                images=(images / 2 + 0.5).clamp(0, 1),
+                images=to_unit(images),
                 places=torch.cat([places for _, places in found]),
             )
         ]
@@ -82,8 +82,7 @@ class OptimiseAttacker(Attacker):
 
 def _nearest(received_BND: Tensor, tokens_BND: Tensor) -> Tensor:
     """The assignment [B, N] of received tokens with the least squared distance."""
-    costs = torch.cdist(received_BND.double(), tokens_BND.double()).square().cpu().numpy()
-    return torch.from_numpy(np.stack([linear_sum_assignment(cost)[1] for cost in costs]))
+    return assign(torch.cdist(received_BND.double(), tokens_BND.double()).square())
 
 
 def _total_variation(images_BCHW: Tensor) -> Tensor:

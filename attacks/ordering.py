@@ -7,15 +7,16 @@ They make their own training data, whose order they know. Shapes: M victims, N t
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.nn import functional
 
+from attacks.assignment import assign
 from attacks.attacker import Workshop
 from attacks.decoder import SOLVED_ON, decoded
+from attacks.images import mirrored
 from attacks.learning import Recipe, fit, split_auxiliary
 from attacks.networks import TokenDecoder, TokenPlacer
-from attacks.simulation import mirrored, simulate
+from attacks.simulation import simulate
 from attacks.view import View
 from clients.augment import normalise
 from split import derive_seed
@@ -103,8 +104,7 @@ def _placing_loss(placer: TokenPlacer, tokens_BND: Tensor) -> Tensor:
 
 def assigned(logits_MNN: Tensor) -> Tensor:
     """The likeliest one-to-one places [M, N] (Hungarian assignment of each sample)."""
-    costs = -logits_MNN.log_softmax(dim=-1).double().cpu().numpy()
-    return torch.from_numpy(np.stack([linear_sum_assignment(cost)[1] for cost in costs]))
+    return assign(-logits_MNN.log_softmax(dim=-1))
 
 
 def in_edge_order(tokens_MND: Tensor, places_MN: Tensor) -> Tensor:

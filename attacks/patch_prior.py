@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attacks.networks import unfold_patches
 from attacks.simulation import simulate
 from attacks.view import View
 from clients.augment import normalise
 from split import Edge, derive_seed
+from split.patches import unfold_patches
 
 __all__ = ["LinearEdge", "PatchPrior", "linear_edge"]
 

@@ -10,6 +10,7 @@ from attacks.attributes import AttributesAttacker
 from attacks.decoder import DecoderAttacker
 from attacks.errors import AttackError
 from attacks.jigsaw import JigsawAttacker
+from attacks.metrics import TIMM, metrics_of
 from attacks.optimise import OptimiseAttacker
 from attacks.position import PositionAttacker
 from config import Problem, RunConfig
@@ -54,8 +55,13 @@ def check_attackers(config: RunConfig) -> Iterator[Problem]:
         yield Problem("attack", config.attack, f"analytic takes cut = 0, and cut is {config.cut}")
     if "jigsaw" in wanted and "row" in config.permute and config.permute_cls:
         yield Problem("attack", config.attack, "jigsaw takes permute-cls = false")
-    if config.attack_face and not Path(config.attack_face).is_file():
-        yield Problem("attack-face", config.attack_face, "no such file; allowed is an ONNX file")
+    face = config.attack_face
+    if face and not face.startswith(TIMM) and not Path(face).is_file():
+        yield Problem("attack-face", face, "no such file; allowed is an ONNX file, or timm:NAME")
+    try:
+        metrics_of(config.attack_metrics)
+    except AttackError as error:
+        yield Problem("attack-metrics", config.attack_metrics, str(error))
     if wanted and config.auxiliary == 0:
         yield Problem("auxiliary", config.auxiliary, "attackers need images: above 0")
     if wanted and config.client_weights == "private":

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from attacks.errors import AttackError
+from attacks.images import unit_images
 from attacks.threat import Grant, ThreatModel
 from attacks.view import Auxiliary, Geometry, View
 from clients.data import DataError, load_auxiliary
@@ -26,6 +27,7 @@ from clients.secrets import client_secret
 from config import RunConfig, parse_run_config
 from equivariance import Secret
 from reports import RunFolder
+from reports.run_folder import CLIENT_WEIGHTS
 from split import Batch, Edge, ModelSpec, build_split, decode, encode, smash
 from split.model import shape_of
 
@@ -33,7 +35,6 @@ __all__ = ["ALL_CLIENTS", "Scene", "Truth"]
 
 ALL_CLIENTS = -1
 SPLIT = "test"
-CHECKPOINT_CLIENTS = "clients.safetensors"
 
 
 @dataclass(frozen=True)
@@ -221,11 +222,6 @@ def run_config(run: RunFolder) -> RunConfig:
     )
 
 
-def unit_images(images_BHWC: NDArray[np.uint8]) -> Tensor:
-    """``[B, 3, H, W]`` in [0, 1] of uint8 ``[B, H, W, 3]``."""
-    return torch.from_numpy(images_BHWC.transpose(0, 3, 1, 2).astype(np.float32) / 255)
-
-
 def _checkpoint(run: RunFolder) -> Path:
     folder = run.latest_checkpoint()
     if folder is None:
@@ -249,7 +245,7 @@ def _edge(config: RunConfig, checkpoint: Path) -> Edge:
             'folder holds none; attacks take "averaged" or "frozen"'
         )
     if config.client_weights == "averaged":
-        file = checkpoint / CHECKPOINT_CLIENTS
+        file = checkpoint / CLIENT_WEIGHTS
         if not file.is_file():
             raise AttackError(f"{file}: missing, so the checkpoint has no edge weights")
         weights = load_file(file)

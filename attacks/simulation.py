@@ -10,7 +10,7 @@ from attacks.view import View
 from clients.augment import normalise
 from split import derive_seed
 
-__all__ = ["mirrored", "simulate"]
+__all__ = ["simulate"]
 
 
 @torch.no_grad()
@@ -25,11 +25,3 @@ def simulate(view: View, images_BHWC: NDArray[np.uint8], seed: int) -> Tensor:
 
     pixels = view.defence.on_pixels(normalise(images_BHWC), seeds)
     return view.defence.on_tokens(view.edge(pixels), seeds)
-
-
-def mirrored(images_BHWC: NDArray[np.uint8], seed: int) -> NDArray[np.uint8]:
-    """Half of the images, drawn from ``seed``, with left and right swapped."""
-    flip = np.random.default_rng(derive_seed(seed, "mirror")).random(len(images_BHWC)) < 0.5
-    result = images_BHWC.copy()
-    result[flip] = result[flip, :, ::-1]
-    return result

@@ -206,8 +206,29 @@ class RunConfig(BaseModel):
         int, Field(ge=0, description="Epochs of attackers that learn; 0: each attacker's own.")
     ] = 0
     attack_face: Annotated[
-        str, Field(description="ONNX file of a face network, for F-SIM; empty: no F-SIM.")
+        str,
+        Field(
+            description="Network of F-SIM: an ONNX file, or timm:NAME where there is no face "
+            "network; empty: no F-SIM."
+        ),
     ] = ""
+    attack_metrics: Annotated[
+        str,
+        Field(
+            description="Comma list of what reconstructions are scored by: ssim, psnr, ssim_paper, "
+            "psnr_paper, lpips."
+        ),
+    ] = "ssim,psnr,ssim_paper,psnr_paper"
+
+
+ATTACK_KEYS = ("attack", "attack-images", "attack-epochs", "attack-face", "attack-metrics")
+"""Keys of what happens after training."""
+
+RESUME_KEYS = (
+    *("resume", "cache-dir", "key-dir", "min-clients", "step-timeout", "start-timeout"),
+    *("trunk-gpus", "trunk-threads", "runs-dir", "state-dir", *ATTACK_KEYS),
+)
+"""Keys that a resumed run may change: they leave the numbers of its training as they are."""
 
 
 def keys() -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
-from config.fields import RunConfig
+from config.fields import RESUME_KEYS, RunConfig
 
 GROUPS = {
     "data": "Data",
@@ -22,13 +22,6 @@ GROUPS = {
 
 NODE_KEYS = ("data", "weights", "cache-dir", "key-dir", "state-dir")
 """Keys that a node may set for itself: ``clients.app.LOCAL_KEYS``, which a test compares."""
-
-RESUME_KEYS = (
-    *("cache-dir", "key-dir", "min-clients", "step-timeout", "start-timeout", "trunk-gpus"),
-    *("trunk-threads", "runs-dir", "state-dir", "resume", "attack"),
-    *("attack-images", "attack-epochs", "attack-face"),
-)
-"""Keys that a resumed run may change: ``server_app.run.FREE_TO_CHANGE``, which a test compares."""
 
 _BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
@@ -47,9 +40,9 @@ Keys are set in this order, later ones win:
    `flwr run . --run-config presets/NAME.toml`;
 3. single keys: `permsplit run --set KEY=VALUE` (may be repeated).
 
-`permsplit run` makes the paths in `data`, `weights`, `cache-dir`, `key-dir`, `state-dir` and
-`runs-dir` absolute. `flwr run` does not, and the apps work in folders of Flower's choosing: write
-absolute paths there.
+`permsplit run` makes the paths in `data`, `weights`, `cache-dir`, `key-dir`, `state-dir`,
+`runs-dir` and `attack-face` absolute. `flwr run` does not, and the apps work in folders of Flower's
+choosing: write absolute paths there.
 
 The column *may change* says who else may set a key:
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from equivariance.column import Inner, check_headwise
 from equivariance.order import check_permutation, reorder
 from equivariance.permutation import ColumnPermutation
-from equivariance.rules import TIMM_VIT_BLOCK_RULES, Axis, Rule
+from equivariance.rules import TIMM_VIT_BLOCK_RULES, Axis, Rule, axes_of
 
 __all__ = [
     "ConjugationError",
@@ -184,7 +184,7 @@ def _plan(
     plan: dict[str, _AxisOrders] = {}
     problems: list[str] = []
     for name, tensor in state.items():
-        axes = _axes(name, tensor.ndim, rules)
+        axes = axes_of(name, tensor.ndim, rules)
         problem = _problem(tensor, axes, orders)
         if axes is None or problem:
             problems.append(f"{name} {list(tensor.shape)}: {problem}")
@@ -219,12 +219,6 @@ def _axis_orders(
     check_headwise(order, heads)
     thirds = torch.arange(3, device=order.device).unsqueeze(1) * order.numel()
     return orders | {Axis.INNER: order, Axis.QKV: (order + thirds).flatten()}
-
-
-def _axes(name: str, ndim: int, rules: Sequence[Rule]) -> tuple[Axis, ...] | None:
-    matches = [rule.axes for rule in rules if rule.pattern.fullmatch(name)]
-    fitting = [axes for axes in matches if len(axes) == ndim]
-    return next(iter(fitting or matches), None)
 
 
 def _problem(

@@ -35,6 +35,9 @@ from reports.schemas import ATTACKS, LEDGER, METRICS, Rows
 
 Status = Literal["running", "finished", "failed", "stopped"]
 
+CLIENT_WEIGHTS = "clients.safetensors"
+"""File of a checkpoint: averaged weights of the clients, ``edge/...`` and ``tail/...``."""
+
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 CHECKPOINT = re.compile(r"round-(\d{4,})")
 FOLDERS = (

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from config import ATTACK_KEYS
 from reports.run_folder import RunFolder
 
 PLACES = ("runs-dir", "run-name", "state-dir", "cache-dir", "key-dir", "resume")
 NOT_OF_A_SETTING = (
-    *PLACES, "seed", "attack", "attack-images", "attack-epochs", "attack-face", "step-timeout",
-    "start-timeout", "trunk-gpus", "trunk-threads", "min-clients", "record-traffic",
+    *PLACES, *ATTACK_KEYS, "seed", "step-timeout", "start-timeout", "trunk-gpus", "trunk-threads",
+    "min-clients", "record-traffic",
 )  # fmt: skip
 """Keys that neither protect anything nor change what is sent; ``seed`` makes repeats."""
 

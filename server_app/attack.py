@@ -5,7 +5,6 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import ray
@@ -33,6 +32,7 @@ def options_of(config: RunConfig) -> AttackOptions:
         epochs=config.attack_epochs,
         seed=config.seed,
         face=config.attack_face,
+        metrics=config.attack_metrics,
     )
 
 
@@ -69,7 +69,7 @@ def attack_run(
     task = ray.remote(num_cpus=0, num_gpus=gpus, max_retries=0)(_attack)
     rows: list[dict[str, object]] = []
     for name in names:
-        reference = task.remote(str(path), name, replace(options))
+        reference = task.remote(str(path), name, options)
         while not ray.wait([reference], timeout=1.0)[0]:
             watch(name, *_told(path / "attacks" / name / PROGRESS))
         try:
@@ -84,7 +84,7 @@ def attack_run(
 
 def _attack(path: str, name: str, options: AttackOptions) -> list[dict[str, object]]:
     """In the task: attack, and write progress beside what is learned."""
-    torch.set_num_threads(_threads())
+    torch.set_num_threads(os.cpu_count() or 1)  # Ray sets one where no CPU is asked for
     cuda = bool(ray.get_gpu_ids()) and torch.cuda.is_available()
     file, told = Path(path) / "attacks" / name / PROGRESS, 0.0
 
@@ -96,11 +96,6 @@ def _attack(path: str, name: str, options: AttackOptions) -> list[dict[str, obje
 
     device = torch.device("cuda" if cuda else "cpu")
     return assess(Path(path), name, options, progress, device)
-
-
-def _threads() -> int:
-    # Ray sets OMP_NUM_THREADS=1 for tasks that ask for no CPU.
-    return os.cpu_count() or 1
 
 
 def _told(path: Path) -> tuple[str, int, int]:

@@ -10,14 +10,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from reports import RunFolder
+from reports.run_folder import CLIENT_WEIGHTS
 from strategies import RunState
 
-TRUNK, MOMENTS, CLIENTS, STATE = (
-    "trunk.safetensors",
-    "trunk-optimiser.safetensors",
-    "clients.safetensors",
-    "state.json",
-)
+TRUNK, MOMENTS, STATE = "trunk.safetensors", "trunk-optimiser.safetensors", "state.json"
 
 
 def save_checkpoint(
@@ -33,7 +29,7 @@ def save_checkpoint(
         save_file(_contiguous(weights), folder / TRUNK)
         save_file(_contiguous(moments), folder / MOMENTS)
         if state.weights:
-            save_file(_contiguous(state.weights), folder / CLIENTS)
+            save_file(_contiguous(state.weights), folder / CLIENT_WEIGHTS)
         facts = {"round": state.round, "finished": state.finished}
         (folder / STATE).write_text(json.dumps(facts), encoding="utf-8")
     for old in sorted(run.checkpoints_path.glob("round-*"))[:-keep]:
@@ -43,7 +39,7 @@ def save_checkpoint(
 def load_checkpoint(folder: Path) -> tuple[RunState, dict[str, Tensor], dict[str, Tensor]]:
     """The state, trunk weights and trunk moments of a checkpoint folder."""
     facts = json.loads((folder / STATE).read_text(encoding="utf-8"))
-    clients = folder / CLIENTS
+    clients = folder / CLIENT_WEIGHTS
     state = RunState(
         round=facts["round"],
         weights=load_file(clients) if clients.exists() else {},

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from attacks import attackers_of
 from clients.protocol import Action, compose, weights_of
-from config import ConfigError, Problem, RunConfig, keys
+from config import RESUME_KEYS, ConfigError, Problem, RunConfig, keys
 from reports import RunFolder
 from reports.report import write_report
 from server_app.attack import attack_run, options_of
@@ -37,15 +37,6 @@ from strategies.exchange import Exchange
 
 TRUNK_LIVES = 3
 """How often a run starts its trunk before it gives up."""
-
-FREE_TO_CHANGE = frozenset(
-    {
-        *("resume", "runs-dir", "state-dir", "cache-dir", "key-dir", "attack", "min-clients"),
-        *("step-timeout", "start-timeout", "trunk-gpus", "trunk-threads"),
-        *("attack-images", "attack-epochs", "attack-face"),
-    }
-)
-"""Keys that a resumed run may change: they leave the numbers as they are."""
 
 
 def execute(grid: Grid, config: RunConfig) -> None:
@@ -117,7 +108,7 @@ def open_run(config: RunConfig) -> RunFolder:
     changed = [
         Problem(key, resolved[key], f"the run was started with {before.get(key)!r}")
         for key in keys()
-        if key not in FREE_TO_CHANGE and resolved[key] != before.get(key)
+        if key not in RESUME_KEYS and resolved[key] != before.get(key)
     ]
     if changed:
         raise ConfigError(changed)

@@ -42,7 +42,7 @@ class TimmEmbedder:
         import timm
 
         if not timm.is_model(model):
-            raise AttackError(f"face network {model!r}: allowed are models of timm")
+            raise AttackError(f"attack-face = timm:{model}: timm has no such model")
         network = None
         if pretrained is not False:
             network = _pretrained(model, needed=pretrained is True)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attacks.errors import AttackError
 from attacks.metrics.faces import FaceEmbedder, f_sim
-from attacks.metrics.perceptual import LPIPS_SIDE, lpips_distance
+from attacks.metrics.perceptual import LPIPS_SIDE, lpips_distance, lpips_network
 from attacks.metrics.result import MetricResult, mean_result
 from attacks.metrics.similarity import (
     PAPER_WINDOW,
@@ -21,7 +21,14 @@ from attacks.metrics.similarity import (
     ssim_paper,
 )
 
-__all__ = ["IMAGE_METRICS", "mean_image", "random_other", "score_reconstructions"]
+__all__ = [
+    "IMAGE_METRICS",
+    "check_metrics",
+    "mean_image",
+    "metrics_of",
+    "random_other",
+    "score_reconstructions",
+]
 
 IMAGE_METRICS: dict[str, Callable[[Tensor, Tensor], NDArray[np.float64]]] = {
     "ssim": ssim,
@@ -35,8 +42,42 @@ IMAGE_METRICS: dict[str, Callable[[Tensor, Tensor], NDArray[np.float64]]] = {
 SMALLEST_SIDE = {"ssim": WINDOW, "ssim_paper": PAPER_WINDOW, "lpips": LPIPS_SIDE}
 """Pixels that a metric needs along each side; 1 where it is not listed."""
 
+NETWORKS: dict[str, Callable[[], object]] = {"lpips": lpips_network}
+"""What a metric loads, so that it can be found missing before anything is computed."""
+
 ROUNDING = 1e-4
 """How far beyond [0, 1] a value may lie by rounding."""
+
+
+def metrics_of(names: str) -> list[str]:
+    """The metrics of a comma list, each once.
+
+    Raises
+    ------
+    AttackError
+        If one is unknown, or there is none.
+    """
+    wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    unknown = [name for name in wanted if name not in IMAGE_METRICS]
+    if unknown or not wanted:
+        raise AttackError(
+            f"unknown: {', '.join(unknown) or 'none is named'}; allowed is a comma list of "
+            f"{', '.join(IMAGE_METRICS)}"
+        )
+    return wanted
+
+
+def check_metrics(names: Sequence[str], side: int) -> None:
+    """Find out whether images of ``side`` pixels can be scored by these metrics here.
+
+    Raises
+    ------
+    AttackError
+        If they are too small, or what a metric needs is not to be had.
+    """
+    for name in names:
+        _check_side(name, (side, side))
+        NETWORKS.get(name, lambda: None)()
 
 
 def score_reconstructions(
@@ -94,12 +135,7 @@ def _check_images(originals: Tensor, reconstructions: Tensor, metrics: Sequence[
             f"{shape}"
         )
     for name in metrics:
-        side = SMALLEST_SIDE.get(name, 1)
-        if min(shape[2:]) < side:
-            raise AttackError(
-                f"metric {name}: images are {shape[2]} x {shape[3]}; allowed are sides of {side} "
-                "pixels or more"
-            )
+        _check_side(name, shape[2:])
     for what, images in (("originals", originals), ("reconstructions", reconstructions)):
         if not bool(torch.isfinite(images).all()):
             raise AttackError(f"{what}: some values are not finite; allowed are values in [0, 1]")
@@ -108,6 +144,15 @@ def _check_images(originals: Tensor, reconstructions: Tensor, metrics: Sequence[
             raise AttackError(
                 f"{what}: values are from {low:.4g} to {high:.4g}; allowed are values in [0, 1]"
             )
+
+
+def _check_side(metric: str, shape: Sequence[int]) -> None:
+    side = SMALLEST_SIDE.get(metric, 1)
+    if min(shape) < side:
+        raise AttackError(
+            f"metric {metric}: images are {shape[0]} x {shape[1]}; allowed are sides of {side} "
+            "pixels or more"
+        )
 
 
 def mean_image(auxiliary: Tensor) -> Tensor:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well attributes were told: accuracy, balanced accuracy, AUC, mean over attributes."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
@@ -42,18 +45,24 @@ def score_attributes(scores: Tensor, labels: Tensor, *, seed: int) -> list[Metri
     accuracy = mean_result("accuracy", ((s > 0) == y).mean(axis=1), seed)
     results = [accuracy]
     for name, statistic in (("balanced_accuracy", balanced_accuracy), ("auc", auc)):
-
-        def of(rows: NDArray[np.int64], statistic: object = statistic) -> float:
-            return float(statistic(s[rows], y[rows]))  # type: ignore[operator]
-
+        of = partial(_of_rows, statistic, s, y)
         low, high = bootstrap_interval(of, len(s), seed, draws=200)
-        value = of(np.arange(len(s)))
+        value = statistic(s, y)
         results.append(
             MetricResult(
                 metric=name, value=value, low=low, high=high, count=len(s), left_out=left_out
             )
         )
     return results
+
+
+def _of_rows(
+    statistic: Callable[[NDArray[np.float64], NDArray[np.bool_]], float],
+    scores: NDArray[np.float64],
+    labels: NDArray[np.bool_],
+    rows: NDArray[np.int64],
+) -> float:
+    return statistic(scores[rows], labels[rows])
 
 
 def balanced_accuracy(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from clients.defences.base import Defence
+from split.patches import fold_patches, unfold_patches
 
 
 class BatchShuffle(Defence):
@@ -24,7 +25,7 @@ class BatchShuffle(Defence):
         return 0 <= strength <= 1
 
     def apply(self, grid_BCHW: Tensor, generator: torch.Generator, *, cell: int) -> Tensor:
-        patches_BND = _patches(grid_BCHW, cell)
+        patches_BND = unfold_patches(grid_BCHW, cell)
         batch, count, _ = patches_BND.shape
         moved = count - round(self.strength * count)
         places = torch.rand(batch, count, generator=generator).argsort(dim=1)[:, :moved]
@@ -32,20 +33,4 @@ class BatchShuffle(Defence):
         source = torch.arange(batch * count)
         source[slots] = slots[torch.randperm(len(slots), generator=generator)]
         flat = patches_BND.flatten(0, 1)[source.to(grid_BCHW.device)]
-        return _grid(flat.view_as(patches_BND), grid_BCHW.shape, cell)
-
-
-def _patches(grid_BCHW: Tensor, cell: int) -> Tensor:
-    """``[B, patches, values]`` of a grid whose patches are ``cell`` wide."""
-    batch, channels, height, width = grid_BCHW.shape
-    cells = grid_BCHW.view(batch, channels, height // cell, cell, width // cell, cell)
-    return cells.permute(0, 2, 4, 1, 3, 5).reshape(
-        batch, (height // cell) * (width // cell), channels * cell * cell
-    )
-
-
-def _grid(patches_BND: Tensor, shape: torch.Size, cell: int) -> Tensor:
-    """The inverse of :func:`_patches`."""
-    batch, channels, height, width = shape
-    cells = patches_BND.view(batch, height // cell, width // cell, channels, cell, cell)
-    return cells.permute(0, 3, 1, 4, 2, 5).reshape(shape)
+        return fold_patches(flat.view_as(patches_BND), cell, *grid_BCHW.shape[2:])

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from equivariance.checking.compare import Comparison, Line
 from equivariance.checking.run import PlainRun
-from equivariance.checking.stack import find_heads, stream_features
+from equivariance.checking.stack import find_heads, find_width
 from equivariance.column import Inner, sample_column_order
 from equivariance.conjugation import ConjugationError
 from equivariance.keys import Secret
@@ -163,7 +163,7 @@ def _drawn(
     """Draw a column permutation of the group that `inner` admits."""
     if inner == "headwise" and heads is None:
         raise ValueError('heads: the model does not tell how many; give heads, or inner="none"')
-    dim = plain.sizes.dim or stream_features(plain.model, rules)
+    dim = plain.sizes.dim or find_width(plain.model, rules)
     group = heads if inner == "headwise" and heads is not None else 1
     return sample_column_order(secret, dim=dim, heads=group)
 

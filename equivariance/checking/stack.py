@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a model says of itself: its blocks, its heads, the width of its stream."""
 
-import re
 from collections.abc import Sequence
 
 from torch import nn
 
-from equivariance.rules import Axis, Rule, architecture_of
+from equivariance.rules import Rule, architecture_of
+from equivariance.stack import block_modules, stream_features
 
-__all__ = ["find_blocks", "find_heads", "stream_features"]
+__all__ = ["find_blocks", "find_heads", "find_width"]
 
 
 def find_blocks(model: nn.Module) -> list[nn.Module]:
@@ -21,20 +21,7 @@ def find_blocks(model: nn.Module) -> list[nn.Module]:
     ValueError
         If there is not exactly one stack of blocks.
     """
-    architecture = architecture_of(model)
-    pattern = re.compile(architecture.stack)
-    stacks = {
-        name: list(module.children())
-        for name, module in model.named_modules()
-        if pattern.fullmatch(name) and isinstance(module, nn.Sequential | nn.ModuleList)
-    }
-    if len(stacks) != 1 or not all(stacks.values()):
-        found = ", ".join(stacks) or "none"
-        raise ValueError(
-            f"model of architecture {architecture.name}: one stack of blocks is wanted; "
-            f"found are: {found}"
-        )
-    return next(iter(stacks.values()))
+    return list(block_modules(model, architecture_of(model)).values())
 
 
 def find_heads(model: nn.Module) -> int | None:
@@ -45,17 +32,12 @@ def find_heads(model: nn.Module) -> int | None:
     return numbers.pop() if len(numbers) == 1 else None
 
 
-def stream_features(model: nn.Module, rules: Sequence[Rule]) -> int:
-    """Return the width of the residual stream: of the first parameter that has it as an axis.
+def find_width(model: nn.Module, rules: Sequence[Rule]) -> int:
+    """Return the width of the residual stream.
 
     Raises
     ------
     ValueError
-        If none has.
+        If no parameter tells.
     """
-    for name, parameter in model.named_parameters():
-        for rule in rules:
-            fits = rule.pattern.fullmatch(name) and len(rule.axes) == parameter.ndim
-            if fits and Axis.STREAM in rule.axes:
-                return parameter.shape[rule.axes.index(Axis.STREAM)]
-    raise ValueError("no parameter of the model tells the width of its stream")
+    return stream_features({name: p.shape for name, p in model.named_parameters()}, rules)

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+import equivariance.stack
 from equivariance.column import Inner
 from equivariance.conjugation import ConjugationError, conjugate_state
 from equivariance.locking.errors import LockError
 from equivariance.rules import (
     ARCHITECTURES,
     RULES,
-    Axis,
+    Architecture,
     Rule,
     UnknownArchitectureError,
     architecture_of,
@@ -30,7 +31,6 @@ __all__ = [
     "block_names",
     "check_not_rotary",
     "detect_architecture",
-    "parameter_axes",
     "stream_features",
 ]
 
@@ -89,7 +89,7 @@ def block_names(names: Iterable[str], architecture: str) -> dict[str, str]:
     LockError
         If the architecture is unknown, there is no block, or there are several stacks of them.
     """
-    pattern = re.compile(rf"(?P<stack>{_stack_pattern(architecture)})\.(?P<inside>\d+\..+)")
+    pattern = re.compile(rf"(?P<stack>{_known(architecture).stack})\.(?P<inside>\d+\..+)")
     matches = {name: match for name in names if (match := pattern.fullmatch(name))}
     stacks = sorted({match["stack"] for match in matches.values()})
     if len(stacks) != 1:
@@ -122,17 +122,10 @@ def stream_features(shapes: Mapping[str, tuple[int, ...]], architecture: str) ->
     LockError
         If the architecture is unknown or no parameter tells.
     """
-    for name, shape in shapes.items():
-        axes = parameter_axes(name, architecture) or ()
-        if Axis.STREAM in axes and len(axes) == len(shape):
-            return shape[axes.index(Axis.STREAM)]
-    raise LockError(f"architecture {architecture}: no parameter of the blocks is as expected")
-
-
-def parameter_axes(name: str, architecture: str) -> tuple[Axis, ...] | None:
-    """Return what the axes of a block's parameter are, or None if there is no rule for it."""
-    rules = RULES[architecture]
-    return next((rule.axes for rule in rules if rule.pattern.fullmatch(name)), None)
+    try:
+        return equivariance.stack.stream_features(shapes, RULES[architecture])
+    except ValueError as error:
+        raise LockError(f"architecture {architecture}: {error}") from error
 
 
 def check_not_rotary(names: Iterable[str], inner: Inner) -> None:
@@ -161,25 +154,15 @@ def block_modules(model: nn.Module, architecture: str) -> dict[str, nn.Module]:
     LockError
         If the architecture is unknown, or the model has not exactly one stack of blocks.
     """
-    pattern = re.compile(_stack_pattern(architecture))
-    stacks = {
-        name: module
-        for name, module in model.named_modules()
-        if pattern.fullmatch(name) and isinstance(module, nn.Sequential | nn.ModuleList)
-    }
-    if len(stacks) != 1 or not all(len(blocks) for blocks in stacks.values()):
-        found = ", ".join(stacks) or "none"
-        raise LockError(
-            f"architecture {architecture}: the model must have one stack of blocks; "
-            f"found are: {found}"
-        )
-    ((prefix, blocks),) = stacks.items()
-    return {f"{prefix}.{index}": block for index, block in enumerate(blocks)}
+    try:
+        return equivariance.stack.block_modules(model, _known(architecture))
+    except ValueError as error:
+        raise LockError(f"{error}") from error
 
 
-def _stack_pattern(architecture: str) -> str:
+def _known(architecture: str) -> Architecture:
     if architecture not in ARCHITECTURES:
         raise LockError(
             f"architecture {architecture!r} is unknown; allowed are {', '.join(ARCHITECTURES)}"
         )
-    return ARCHITECTURES[architecture].stack
+    return ARCHITECTURES[architecture]

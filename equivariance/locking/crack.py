@@ -164,7 +164,8 @@ class _Pairs:
 
     def _all(self) -> Iterator[tuple[Tensor, Tensor, int]]:
         for name, other in self.names.items():
-            axes = permuted_axes(name, self._stack)
-            one = column_axes(standardised(self._locked[name]), axes, self._stack.dim)
+            locked = self._locked[name]
+            axes = permuted_axes(name, locked, self._stack)
+            one = column_axes(standardised(locked), axes, self._stack.dim)
             two = column_axes(standardised(self._reference[other]), axes, self._stack.dim)
             yield one, two, len(axes)

@@ -4,18 +4,18 @@
 import torch
 from torch import Tensor
 
-from equivariance.locking.architectures import Stack, parameter_axes
-from equivariance.rules import Axis
+from equivariance.locking.architectures import Stack
+from equivariance.rules import Axis, axes_of
 
 __all__ = ["column_axes", "permuted_axes", "standardised"]
 
 
-def permuted_axes(name: str, stack: Stack) -> list[int]:
+def permuted_axes(name: str, tensor: Tensor, stack: Stack) -> list[int]:
     """Return which axes of a block's parameter the column key permutes."""
     kinds = {Axis.STREAM}
     if stack.inner == "headwise":
         kinds |= {Axis.INNER, Axis.QKV}
-    axes = parameter_axes(name, stack.architecture) or ()
+    axes = axes_of(name, tensor.ndim, stack.rules) or ()
     return [index for index, axis in enumerate(axes) if axis in kinds]
 
 

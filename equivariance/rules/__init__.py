@@ -7,7 +7,7 @@ To add an architecture: a file here that defines it, and its name in `registry`.
 from equivariance.rules.architecture import SCOPES, Architecture, Scope
 from equivariance.rules.detect import UnknownArchitectureError, architecture_of, rules_for
 from equivariance.rules.registry import ARCHITECTURES, RULES
-from equivariance.rules.rule import Axis, Rule
+from equivariance.rules.rule import Axis, Rule, axes_of
 from equivariance.rules.timm_vit import TIMM_VIT_BLOCK_RULES
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "Scope",
     "UnknownArchitectureError",
     "architecture_of",
+    "axes_of",
     "rules_for",
 ]

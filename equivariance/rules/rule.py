@@ -2,10 +2,11 @@
 """A rule: parameters of this name have these axes."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["AFFINE", "Axis", "Rule", "in_block", "outside"]
+__all__ = ["AFFINE", "Axis", "Rule", "axes_of", "in_block", "outside"]
 
 
 class Axis(Enum):
@@ -41,6 +42,17 @@ class Rule:
     def keeping(self) -> "Rule":
         """Return the rule that leaves the same parameters as they are."""
         return Rule(self.pattern, (Axis.KEEP,) * len(self.axes))
+
+
+def axes_of(name: str, ndim: int, rules: Sequence[Rule]) -> tuple[Axis, ...] | None:
+    """Return what the axes of a parameter are: of the first rule for its name that has `ndim`.
+
+    If none has, of the first for its name, so that who asks can say what does not fit; None if no
+    rule is for its name.
+    """
+    matches = [rule.axes for rule in rules if rule.pattern.fullmatch(name)]
+    fitting = [axes for axes in matches if len(axes) == ndim]
+    return next(iter(fitting or matches), None)
 
 
 AFFINE = r"\.(?:weight|bias)"

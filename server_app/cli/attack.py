@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from server_app.cli import options
+from server_app.cli.values import absolute_face
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,7 +40,18 @@ def attack(
         int | None, typer.Option("--client", min=-1, help="The victims' client; -1: all.")
     ] = None,
     face: Annotated[
-        Path | None, typer.Option("--face", help="ONNX file of a face network, for F-SIM.")
+        str | None,
+        typer.Option(
+            "--face",
+            help="Network of F-SIM: an ONNX file or timm:NAME [attack-face].",
+            metavar="NET",
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics", help="Comma list of scores of images [attack-metrics].", metavar="NAMES"
+        ),
     ] = None,
     gpus: Annotated[
         float | None, typer.Option("--gpus", min=0, help="GPUs of an attacker [trunk-gpus].")
@@ -67,7 +79,8 @@ def attack(
             raise AttackError("--attacker: name one at least")
         config = parse_run_config(folder.config())
         given = {"images": images, "epochs": epochs, "seed": seed, "client": client,
-                 "face": str(face.absolute()) if face else None}  # fmt: skip
+                 "face": absolute_face(face, Path.cwd()) if face else None,
+                 "metrics": metrics}  # fmt: skip
         chosen = {key: value for key, value in given.items() if value is not None}
         asked = replace(options_of(config), **chosen)  # type: ignore[arg-type]
         check_attack(folder, names, asked)

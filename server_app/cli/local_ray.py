@@ -3,8 +3,11 @@
 
 import logging
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from server_app.cli.scratch import short_folder
 
 
 @contextmanager
@@ -22,11 +25,15 @@ def started(address: str | None) -> Iterator[None]:
     import ray
 
     quiet = {"log_to_driver": False, "logging_level": logging.WARNING}
+    home = None
     if address:
         ray.init(address=address, **quiet)
     else:
-        ray.init(include_dashboard=False, **quiet)
+        home = short_folder()
+        ray.init(include_dashboard=False, _temp_dir=str(home), **quiet)
     try:
         yield
     finally:
         ray.shutdown()
+        if home is not None:
+            shutil.rmtree(home, ignore_errors=True)

@@ -29,6 +29,12 @@ RayAddress = Annotated[
         metavar="ADDR",
     ),
 ]
+ClientCpus = Annotated[
+    int, typer.Option("--client-cpus", min=1, help="CPUs set aside for a client process.")
+]
+ClientGpus = Annotated[
+    float, typer.Option("--client-gpus", min=0, help="GPUs likewise, such as 0.25.")
+]
 App = Annotated[
     Path | None,
     typer.Option("--app", help="Folder of the Flower app, if not this checkout.", metavar="DIR"),

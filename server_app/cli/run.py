@@ -25,12 +25,8 @@ def run(
         typer.Option("--resume", help="Continue this run: a name or a folder.", metavar="RUN"),
     ] = None,
     ray_address: options.RayAddress = None,
-    client_cpus: Annotated[
-        int, typer.Option("--client-cpus", min=1, help="CPUs set aside for a client process.")
-    ] = 1,
-    client_gpus: Annotated[
-        float, typer.Option("--client-gpus", min=0, help="GPUs likewise, such as 0.25.")
-    ] = 0.0,
+    client_cpus: options.ClientCpus = 1,
+    client_gpus: options.ClientGpus = 0.0,
     app: options.App = None,
 ) -> None:
     """Train and attack a split model; exit code 0 only if the run completed."""

@@ -35,12 +35,8 @@ def sweep(
         bool, typer.Option("--retry-failed", help="Try again what failed before.")
     ] = False,
     ray_address: options.RayAddress = None,
-    client_cpus: Annotated[
-        int, typer.Option("--client-cpus", min=1, help="CPUs set aside for a client process.")
-    ] = 1,
-    client_gpus: Annotated[
-        float, typer.Option("--client-gpus", min=0, help="GPUs likewise, such as 0.25.")
-    ] = 0.0,
+    client_cpus: options.ClientCpus = 1,
+    client_gpus: options.ClientGpus = 0.0,
     app: options.App = None,
 ) -> None:
     """Run a grid of runs, and report on them; exit code 0 only if every trial is finished.

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from config import Problem, RunConfig
 
-PATH_KEYS = ("runs-dir", "state-dir", "key-dir", "cache-dir", "attack-face")
+PATH_KEYS = ("runs-dir", "state-dir", "key-dir", "cache-dir")
 _TRUTH = {"true": True, "false": False}
 
 
@@ -58,12 +58,19 @@ def absolute_paths(values: Mapping[str, object], base: Path) -> dict[str, object
     for key in PATH_KEYS:
         if result.get(key):
             result[key] = _absolute(result[key], base)
+    if result.get("attack-face"):
+        result["attack-face"] = absolute_face(str(result["attack-face"]), base)
     if _is_weights_file(result.get("weights")):
         result["weights"] = _absolute(result["weights"], base)
     source, colon, place = str(result.get("data", "")).partition(":")
     if source == "celeba" and colon and place:
         result["data"] = f"celeba:{_absolute(place, base)}"
     return result
+
+
+def absolute_face(face: str, base: Path) -> str:
+    """A value of ``attack-face``; a file's path resolved against ``base``."""
+    return face if face.startswith("timm:") else _absolute(face, base)
 
 
 def new_run_name(preset: str, runs_dir: Path, now: datetime) -> str:

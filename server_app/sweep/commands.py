@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.table import RESUME_KEYS
+from config import RESUME_KEYS
 from server_app.sweep.standing import Step, missing_attackers
 from server_app.sweep.trials import Trial
 
@@ -72,6 +72,7 @@ def _attack(trial: Trial, launch: Launch) -> list[str]:
         "--seed": config.seed,
         "--gpus": config.trunk_gpus,
         "--face": config.attack_face,
+        "--metrics": config.attack_metrics,
     }
     given = [(name, str(value)) for name, value in options.items() if value != ""]
     return ["attack", str(trial.folder), *(part for pair in given for part in pair),

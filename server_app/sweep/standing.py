@@ -8,8 +8,7 @@ from pathlib import Path
 
 from attacks import attackers_of
 from attacks.assess import FINISHED, OPTIONS
-from config import Problem, RunConfig, keys
-from config.table import RESUME_KEYS
+from config import RESUME_KEYS, Problem, RunConfig, keys
 from reports import RunFolder, RunFolderError
 from server_app.sweep.trials import Trial
 
@@ -89,8 +88,8 @@ def _as_asked(workshop: Path, trial: Trial) -> bool:
         "images": config.attack_images,
         "epochs": config.attack_epochs,
         "seed": config.seed,
+        "face": config.attack_face,
+        "metrics": config.attack_metrics,
     }
-    if config.attack_face:
-        asked["face"] = config.attack_face
     same = all(options.get(name) == value for name, value in asked.items())
     return same and (workshop / FINISHED).is_file()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attacks.borders import Borders, _local_costs, arrange, border_costs, energy
-from attacks.networks import unfold_patches
+from split.patches import unfold_patches
 
 
 def problem(seed: int, side: int, batch: int = 2) -> tuple[torch.Tensor, Borders]:

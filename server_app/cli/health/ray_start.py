@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from server_app.cli.health.finding import Examination, Finding
 from server_app.cli.launch.environment import run_environment
 from server_app.cli.launch.processes import end_processes
 from server_app.cli.launch.superlink import tail
+from server_app.cli.scratch import short_folder
 
 TIMEOUT = 90.0
 _PROGRAM = """
@@ -29,7 +29,7 @@ ray.shutdown()
 
 def ray_start(examination: Examination) -> Iterator[Finding]:
     """Start a small Ray, or connect to the given one, in a process of its own."""
-    home = Path(tempfile.mkdtemp(prefix="permsplit-", dir="/tmp" if os.name == "posix" else None))
+    home = short_folder()
     begun = time.monotonic()
     try:
         answer = _try(examination, home)

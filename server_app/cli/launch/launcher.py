@@ -22,9 +22,9 @@ from server_app.cli.launch.progress import read_progress
 from server_app.cli.launch.stream import LogStream
 from server_app.cli.launch.superlink import SuperLink, SuperLinkError
 from server_app.cli.plan import RunPlan
+from server_app.cli.scratch import short_folder
 
 _PAUSE = 1.0
-_SHORT = 24  # characters; the paths of Ray's sockets must stay below 108
 
 
 def launch(plan: RunPlan, console: Console) -> Outcome:
@@ -154,8 +154,7 @@ def _new_home(plan: RunPlan) -> Path:
         parent = Path(plan.config.runs_dir)
         parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f".{plan.config.run_name}-", dir=parent))
-    usual = tempfile.gettempdir()
-    return Path(tempfile.mkdtemp(prefix="permsplit-", dir=usual if len(usual) < _SHORT else "/tmp"))
+    return short_folder()
 
 
 def _keep_log(log: Path, home: Path, plan: RunPlan) -> Path | None:

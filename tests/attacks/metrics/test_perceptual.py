@@ -9,7 +9,13 @@ import torch
 
 from attacks import AttackError
 from attacks.metrics import score_reconstructions
+from attacks.metrics.perceptual import lpips_network
 from split.seeds import seeded
+
+
+@pytest.fixture(autouse=True)
+def no_network_of_another_test() -> None:
+    lpips_network.cache_clear()
 
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

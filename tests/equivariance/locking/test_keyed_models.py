@@ -106,7 +106,7 @@ def test_models_that_do_not_go_with_the_lock_are_refused(make_vit: MakeVit) -> N
         with_key(make_vit(heads=2), OWNER, lock)
     with pytest.raises(LockError, match="its rule expects 16 where it has 20"):
         with_key(make_vit(dim=20), OWNER, lock)
-    with pytest.raises(LockError, match="one stack of blocks; found are: none"):
+    with pytest.raises(LockError, match="one stack of blocks is wanted; found are: none"):
         with_key(nn.Linear(2, 2), OWNER, lock)
     model = make_vit()
     with with_key(model, OWNER, lock), pytest.raises(LockError, match="attached already"):

@@ -91,7 +91,13 @@ def attack(trial: Trial, names: Sequence[str], **options: object) -> None:
     """Results of attackers, as ``attacks.assess`` leaves them."""
     config = trial.config
     asked = {"images": config.attack_images, "epochs": config.attack_epochs}
-    asked |= {"seed": config.seed, "face": config.attack_face, "round": 1, "client": 0}
+    asked |= {
+        "seed": config.seed,
+        "face": config.attack_face,
+        "metrics": config.attack_metrics,
+        "round": 1,
+        "client": 0,
+    }
     for name in names:
         row: dict[str, object] = {
             column: 0 if "int" in str(kind) else 0.5 if "double" in str(kind) else ""

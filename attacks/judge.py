@@ -8,49 +8,53 @@ A number means something only beside them.
 import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from attacks.attacker import AttackOptions, Finding
+from attacks.images import unit_images
 from attacks.metrics import (
-    FaceEmbedder,
     MetricResult,
-    OnnxEmbedder,
+    check_metrics,
+    face_embedder,
     mean_image,
+    metrics_of,
     random_other,
     score_attributes,
     score_positions,
     score_reconstructions,
 )
-from attacks.scene import Scene, unit_images
+from attacks.scene import Scene
 from split import derive_seed
 
-__all__ = ["Floors"]
+__all__ = ["Judge"]
 
-IMAGE_METRICS = ("ssim", "psnr", "ssim_paper", "psnr_paper")
 NONE = math.nan
 
 Score = Callable[[Tensor], list[MetricResult]]
 
 
-class Floors:
+class Judge:
     """Scores findings about the victims of a scene.
 
     Parameters
     ----------
     scene : Scene
     options : AttackOptions
+
+    Raises
+    ------
+    AttackError
+        If the images cannot be scored as ``options`` ask.
     """
 
     def __init__(self, scene: Scene, options: AttackOptions) -> None:
         self.scene = scene
         self.seed = derive_seed(options.seed, "floors")
-        self.metrics = [*IMAGE_METRICS, *(["f_sim"] if options.face else [])]
-        self.embedder: FaceEmbedder | None = (
-            OnnxEmbedder(Path(options.face)) if options.face else None
-        )
+        self.metrics = [*metrics_of(options.metrics), *(["f_sim"] if options.face else [])]
+        check_metrics(self.metrics, scene.geometry.image_size)
+        self.embedder = face_embedder(options.face) if options.face else None
 
     def score(self, finding: Finding, untrained: Finding | None) -> list[dict[str, object]]:
         """Columns ``metric`` to ``count`` of :data:`reports.schemas.ATTACKS`, a row a metric."""
