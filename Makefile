@@ -10,7 +10,7 @@ demo: $(VENV)/.installed  ## train on the embedded faces and write a report
 
 test: lint  ## lint, types and all tests
 	$(BIN)/python -m pytest -m "not slow" --numprocesses 2
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow --numprocesses 2 --dist worksteal
 
 quick: $(VENV)/.installed-dev  ## the tests of the inner loop
 	$(BIN)/python -m pytest -m "not slow" --numprocesses 2

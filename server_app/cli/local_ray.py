@@ -30,7 +30,8 @@ def started(address: str | None) -> Iterator[None]:
         ray.init(address=address, **quiet)
     else:
         home = short_folder()
-        ray.init(include_dashboard=False, _temp_dir=str(home), **quiet)
+        # "local": else Ray would join whatever cluster `ray start` has left on this machine.
+        ray.init(address="local", include_dashboard=False, _temp_dir=str(home), **quiet)
     try:
         yield
     finally:

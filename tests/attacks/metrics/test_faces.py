@@ -63,7 +63,7 @@ def test_weights_that_cannot_be_had_leave_random_ones_and_the_name_says_so(
     assert torch.equal(torch.get_rng_state(), before)
     with pytest.raises(AttackError, match="no weights from the hub: no route"):
         TimmEmbedder("resnet10t", pretrained=True)
-    with pytest.raises(AttackError, match="'resnet0': allowed are models of timm"):
+    with pytest.raises(AttackError, match="attack-face = timm:resnet0: timm has no such model"):
         TimmEmbedder("resnet0")
 
 

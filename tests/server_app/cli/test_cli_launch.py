@@ -161,11 +161,20 @@ def cluster(tmp_path: Path) -> Iterator[str]:
     with subprocess.Popen(
         command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
-        time.sleep(10)
-        yield f"127.0.0.1:{port}"
+        address = f"127.0.0.1:{port}"
+        _wait_for_cluster(address, env)
+        yield address
         process.terminate()  # with --block it takes its processes along
         process.wait(60)
     subprocess.run(["rm", "-rf", str(home)], check=True)
+
+
+def _wait_for_cluster(address: str, env: dict[str, str]) -> None:
+    command = [script("ray"), "health-check", "--address", address]
+    deadline = time.monotonic() + 60
+    while subprocess.run(command, env=env, capture_output=True, check=False).returncode:
+        assert time.monotonic() < deadline, f"no Ray at {address}"
+        time.sleep(0.5)
 
 
 def test_a_running_cluster_is_joined(
