@@ -18,7 +18,6 @@ from attacks import attackers_of
 from clients.protocol import Action, compose, weights_of
 from config import RESUME_KEYS, ConfigError, Problem, RunConfig, keys
 from reports import RunFolder
-from reports.report import write_report
 from server_app.attack import attack_run, options_of
 from server_app.checkpoint import load_checkpoint
 from server_app.observer import RunObserver
@@ -53,6 +52,8 @@ def execute(grid: Grid, config: RunConfig) -> None:
         _train(grid, config, run)
         _attack(config, run)
         run.set_status("finished")
+        from reports.report import write_report  # draws, and that takes long to import
+
         log(INFO, "report: %s", write_report(run))
     except BaseException:
         run.set_status("failed", traceback.format_exc())

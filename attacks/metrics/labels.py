@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 from torch import Tensor
 
 from attacks.errors import AttackError
@@ -81,6 +80,8 @@ def auc(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
     both = (positives > 0) & (negatives > 0)
     if not both.any():
         return float("nan")
+    from scipy.stats import rankdata  # takes long to import
+
     ranks = rankdata(scores[:, both], axis=0)
     above = (ranks * labels[:, both]).sum(axis=0) - positives[both] * (positives[both] + 1) / 2
     return float((above / (positives[both] * negatives[both])).mean())
