@@ -91,7 +91,9 @@ class StateFolder:
         return state
 
     def drop_after(self, round: int) -> None:
-        """Forget states of later rounds, which a resumed run makes anew."""
+        """Forget states of later rounds, which a resumed run makes anew, and half-written ones."""
+        for path in self.path.glob("round-*.partial-*"):
+            path.unlink(missing_ok=True)
         for path in self.path.glob("round-*.safetensors"):
             if int(path.stem.removeprefix("round-")) > round:
                 path.unlink(missing_ok=True)

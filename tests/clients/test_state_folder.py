@@ -65,7 +65,9 @@ def test_a_broken_write_leaves_the_old_state(
     )
     with pytest.raises(StateError):
         folder.load(2)
-    folder.drop_after(0)  # partial files do not trouble it
+    (folder.path / "round-000002.partial-1").write_bytes(b"of a process that was killed")
+    folder.drop_after(0)
+    assert names(folder) == []
     monkeypatch.undo()
     folder.save(make(2))
     assert folder.load(2).finished == 2
