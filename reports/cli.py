@@ -7,16 +7,15 @@ from typing import Literal
 
 import pandas as pd
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
 from reports import atomic
 from reports.attack_results import attack_table
 from reports.attack_text import side_by_side
 from reports.comparison import compare
+from reports.console import print_table
 from reports.cost import cost_table
-from reports.display import grid, readable
+from reports.display import readable
 from reports.errors import RunFolderError
 from reports.markdown import latex_table, markdown_table
 from reports.report import (
@@ -109,7 +108,7 @@ def write_tables(tables: Mapping[str, pd.DataFrame], out: Path, format: Format) 
 
 def _report_one(run: RunFolder, out: Path | None, format: Format, console: Console) -> None:
     report = write_report(run)
-    _print(console, summary(run), f"Run {run.name}")
+    print_table(console, summary(run), f"Run {run.name}")
     _say(console, report)
     if out is not None or format != "md":
         tables = {
@@ -127,7 +126,7 @@ def _report_sweep(sweep: SweepFolder, out: Path | None, format: Format, console:
     report = write_sweep_report(sweep.path)
     study = Study(sweep.runs)
     if not study.table.empty:
-        _print(console, side_by_side(study, "ssim"), f"Sweep {sweep.name}: SSIM by attacker")
+        print_table(console, side_by_side(study, "ssim"), f"Sweep {sweep.name}: SSIM by attacker")
     failed = sweep.counts().get("failed", 0) + len(sweep.problems)
     if failed:
         console.print(Text(f"{failed} of {len(sweep.trials)} trials failed: see the report"))
@@ -142,8 +141,8 @@ def _report_several(runs: list[RunFolder], out: Path, format: Format, console: C
     console.print(Text(shared_settings(runs).replace("`", "")))
     settings = differing_settings(runs)
     if len(settings.columns) > 1:
-        _print(console, settings, "Settings")
-    _print(console, results(runs), "Results")
+        print_table(console, settings, "Settings")
+    print_table(console, results(runs), "Results")
     _say(console, comparison)
     if format != "md":
         tables = {
@@ -156,38 +155,6 @@ def _report_several(runs: list[RunFolder], out: Path, format: Format, console: C
         }
         for path in write_tables(tables, out, format):
             _say(console, path)
-
-
-def _print(console: Console, table: pd.DataFrame, title: str) -> None:
-    """Print upright, or on its side if only that fits, or else as wide as it is."""
-    upright, sideways = _rich(table, title), _rich(_transposed(table), title)
-    if _width(console, upright) <= console.width or _width(console, sideways) > console.width:
-        width = max(console.width, _width(console, upright))  # a console cuts what is wider
-        Console(file=console.file, width=width).print(upright)
-    else:
-        console.print(sideways)
-
-
-def _rich(table: pd.DataFrame, title: str) -> Table:
-    heads, rows, numeric = grid(table)
-    shown = Table(title=Text(title), title_justify="left")
-    for head, right in zip(heads, numeric, strict=True):
-        shown.add_column(Text(head), justify="right" if right else "left", no_wrap=True)
-    for row in rows:
-        shown.add_row(*(Text(text) for text in row))
-    return shown
-
-
-def _transposed(table: pd.DataFrame) -> pd.DataFrame:
-    """First column as headings, the other columns as rows."""
-    heads, rows, _ = grid(table)
-    turned = [list(line) for line in zip(heads, *rows, strict=True)]
-    return pd.DataFrame(turned[1:], columns=turned[0])
-
-
-def _width(console: Console, table: Table) -> int:
-    # Unbounded options: how wide the table wants to be, not how wide it may be.
-    return Measurement.get(console, console.options.update(width=10_000), table).maximum
 
 
 def _say(console: Console, path: Path) -> None:

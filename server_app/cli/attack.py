@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``permsplit attack``: let attackers at a finished run."""
 
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import click
 import typer
@@ -11,9 +10,6 @@ from rich.console import Console
 
 from server_app.cli import options
 from server_app.cli.values import absolute_face
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 def attack(
@@ -64,9 +60,13 @@ def attack(
     """
     from dataclasses import replace
 
+    import pandas as pd
+
     from attacks import AttackError, attackers_of, check_attack
     from config import ConfigError, parse_run_config
     from reports import RunFolder, RunFolderError
+    from reports.attack_text import rows_as_text
+    from reports.console import print_table
     from reports.report import write_report
     from server_app.attack import AttackFailed, attack_run, options_of
     from server_app.cli.attack_bars import AttackBars
@@ -93,20 +93,5 @@ def attack(
     except AttackFailed as error:
         raise click.ClickException(str(error)) from error
     report = write_report(folder)
-    Console().print(_table(rows))
+    print_table(Console(), rows_as_text(pd.DataFrame(rows)), title="What came back")
     typer.echo(f"report: {report}")
-
-
-def _table(rows: list[dict[str, Any]]) -> "Table":
-    """Values with their intervals, beside the floors."""
-    from rich.table import Table
-
-    floors = {"mean image": "floor_mean_image", "random image": "floor_random_image",
-              "untrained": "floor_untrained", "chance": "floor_chance"}  # fmt: skip
-    table = Table("attack", "variant", "threat", "metric", "value", "95 % interval", *floors)
-    for row in rows:
-        below = ["" if math.isnan(row[name]) else f"{row[name]:.3f}" for name in floors.values()]
-        interval = "" if math.isnan(row["low"]) else f"{row['low']:.3f} .. {row['high']:.3f}"
-        names = [str(row[name]) for name in ("attack", "variant", "threat", "metric")]
-        table.add_row(*names, f"{row['value']:.3f}", interval, *below)
-    return table
