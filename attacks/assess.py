@@ -27,6 +27,7 @@ from attacks.registry import ATTACKERS
 from attacks.scene import Scene
 from attacks.threat import ThreatModel
 from reports import RunFolder, atomic
+from reports.exclusive import exclusive
 
 __all__ = ["assess", "check_attack"]
 
@@ -90,6 +91,20 @@ def assess(
         If the run cannot be attacked so.
     """
     run = RunFolder.open(path)
+    try:
+        with exclusive(run.path / "attacks" / f".{name}.lock"):
+            return _assess(run, name, options, progress, device)
+    except BlockingIOError as error:
+        raise AttackError(f"{name}: another process lets it at {run.path}; wait for it") from error
+
+
+def _assess(
+    run: RunFolder,
+    name: str,
+    options: AttackOptions,
+    progress: Progress,
+    device: torch.device | None,
+) -> list[dict[str, object]]:
     scene = Scene(run, images=options.images, client=options.client)
     if why := _unfit(name, scene):
         raise AttackError(f"{name}: {why}")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One sweep at a time in a folder."""
 
-import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from config import Problem
+from reports.exclusive import exclusive
 from server_app.sweep.errors import SweepError
 
 __all__ = ["only_sweep_in"]
@@ -26,10 +26,10 @@ def only_sweep_in(folder: Path) -> Iterator[int]:
     SweepError
         If somebody else holds it.
     """
-    with (folder / LOCK).open("a") as file:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            descriptor = stack.enter_context(exclusive(folder / LOCK))
+        except BlockingIOError as error:
             busy = "another sweep, or a trial that a killed one left behind, works in it; wait"
             raise SweepError(str(folder), [Problem("folder", str(folder), busy)]) from error
-        yield file.fileno()
+        yield descriptor

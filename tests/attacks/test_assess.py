@@ -44,6 +44,16 @@ def test_what_was_learned_is_scored_again_without_learning_it_again(tmp_path: Pa
     assert all(file.stat().st_mtime_ns > before for file, before in learned.items())
 
 
+def test_two_processes_do_not_let_one_attacker_at_a_run(tmp_path: Path) -> None:
+    run = finished_run(tmp_path)
+
+    def second(stage: str, done: int, total: int) -> None:
+        with pytest.raises(AttackError, match="decoder: another process lets it at"):
+            assess(run.path, "decoder", OPTIONS, silent)
+
+    assert assess(run.path, "decoder", OPTIONS, second)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
