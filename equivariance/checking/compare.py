@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from equivariance.checking.arrangement import Arrangement
 from equivariance.checking.reasons import Break, explain
-from equivariance.checking.relations import Relation, relate
+from equivariance.checking.relations import Relation, distance, relate
 from equivariance.checking.run import PlainRun
 from equivariance.checking.stack import find_blocks
 from equivariance.checking.trace import Call, Trace, backward, forward
@@ -24,6 +24,10 @@ Quantity = Literal["output", "gradient", "weights"]
 # Gradients that are zero but for rounding, as that of a key's bias, are not compared with
 # themselves but with this share of the largest.
 _FLOOR = 1e-3
+_STANDS = (
+    "its output has the shape of tokens and does not move with them; if only by chance it has as "
+    "many entries as there are tokens, check with another number of tokens"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,6 +107,7 @@ class Comparison:
             rows=self.rows,
             columns=self.columns,
             head_order=self._head_order,
+            heads=self.heads,
             keep=plain.keep,
         )
 
@@ -151,11 +156,28 @@ class Comparison:
             if not relations:
                 continue
             line = self._line("output", plain, relations)
+            if line.holds and not plain.name and (error := self._standing(plain, relations)):
+                line.holds, line.relation, line.error, line.why = False, "none", error, _STANDS
+                yield line
+                continue
             inside = any(name.startswith(f"{plain.name}.") or not plain.name for name in begins)
             if not line.holds and not inside and self._inputs_hold(plain, permuted):
                 begins.append(plain.name)
                 line.why = self._explain(plain, line.error)
             yield line
+
+    def _standing(self, root: Call, relations: Sequence[Relation]) -> float:
+        """How far the model's outputs [B, N, ...] would have to move, if they do not."""
+        sizes, arrangement = self.plain.sizes, self._arrangement
+        by_token = (sizes.batch, sizes.tokens)[:: 1 if sizes.batch_first else -1]
+        if self.rows is None or self.plain.sandwich:
+            return 0.0
+        moved = [
+            distance(arrangement.tokens(x), x)
+            for x, relation in zip(root.outputs, relations, strict=True)
+            if relation.name in ("same", "features") and x.ndim > 2 and x.shape[:2] == by_token
+        ]
+        return max(moved, default=0.0)
 
     def _inputs_hold(self, plain: Call, permuted: Call) -> bool:
         pairs = _zip(plain.inputs, permuted.inputs)
@@ -171,6 +193,7 @@ class Comparison:
                 heads=self.heads if self.inner == "headwise" else None,
                 error=error,
                 kept=kept,
+                shared=not set(kept) <= set(self.plain.keep),
             )
         )
 

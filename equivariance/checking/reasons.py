@@ -5,6 +5,7 @@ To add a reason: a function here that returns a sentence or None, and its name i
 """
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +17,9 @@ from equivariance.checking.trace import Call
 from equivariance.column import check_headwise
 
 __all__ = ["REASONS", "Break", "explain"]
+
+# Of a parameter, buffer or submodule that holds positions; "post_norm" is none.
+_POSITIONAL = re.compile(r"wpe|rope|rotary_emb|pos(?:itions?|itional)?(?:_?(?:emb|enc)\w*|_ids)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,8 @@ class Break:
         Of its output, relative.
     kept : tuple of str
         Inputs of the model that were not permuted along though they could be.
+    shared : bool
+        Some of them are not asked for, but serve all samples.
     """
 
     call: Call
@@ -41,6 +47,7 @@ class Break:
     heads: int | None
     error: float
     kept: tuple[str, ...]
+    shared: bool = False
 
 
 def explain(found: Break) -> str:
@@ -109,7 +116,10 @@ def _triangular(mask: object) -> bool:
 def _mask(found: Break) -> str | None:
     if found.arrangement.rows is None or not found.kept or not _attends(found.call.module):
         return None
-    return f"not permuted along with the tokens: {', '.join(found.kept)}"
+    text = f"not permuted along with the tokens: {', '.join(found.kept)}"
+    if found.arrangement.rows.ndim == 2 and found.shared:
+        text += "; what is one for all samples cannot follow an order for each: per_sample=False"
+    return text
 
 
 def _attends(module: nn.Module) -> bool:
@@ -122,7 +132,7 @@ def _position(found: Break) -> str | None:
     names = [name for name, _ in module.named_parameters(recurse=False)]
     names += [name for name, _ in module.named_buffers(recurse=False)]
     names += [name for name, _ in module.named_children()]
-    positions = [n for n in names if n.startswith("pos") or n in ("wpe", "rope", "rotary_emb")]
+    positions = [name for name in names if _POSITIONAL.fullmatch(name)]
     if found.arrangement.rows is None or not positions:
         return None
     hint = "permute after it"
@@ -164,7 +174,7 @@ def _heads(found: Break) -> str | None:
 
 def _precision(found: Break) -> str | None:
     if found.error < 1e-5:
-        return "rounding only: it computes in a lower precision inside"
+        return "so small an error may be rounding: does it compute in a lower precision inside?"
     return None
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from equivariance.checking.arrangement import Arrangement
 from equivariance.row import permute_rows
 
-__all__ = ["Relation", "relate"]
+__all__ = ["Relation", "distance", "relate"]
 
 Change = Callable[[Tensor], Tensor]
 
@@ -64,10 +64,10 @@ def relate(
     floor : float
         Scale below which entries count as nothing.
     """
-    plain, permuted = plain.detach(), permuted.detach()
+    plain, permuted = (_comparable(x.detach()) for x in (plain, permuted))
     if plain.shape != permuted.shape:
         return Relation("shape", float("inf"), _same)
-    scale = max(float(plain.abs().max()) if plain.numel() else 0.0, floor)
+    scale = max(_scale(plain), floor)
     best = Relation("same", float("inf"), _same)
     for name, change in _candidates(plain, arrangement, heads):
         error = _error(change(plain), permuted, scale)
@@ -76,6 +76,22 @@ def relate(
         if error <= tolerance:
             break
     return best
+
+
+def distance(expected: Tensor, found: Tensor) -> float:
+    """Return the largest deviation of two tensors of one shape, relative to the largest entry."""
+    expected, found = (_comparable(x.detach()) for x in (expected, found))
+    return _error(expected, found, _scale(expected))
+
+
+def _scale(x: Tensor) -> float:
+    finite = x[x.isfinite()]  # masks and masked scores are infinite in places
+    return float(finite.abs().max()) if finite.numel() else 0.0
+
+
+def _comparable(x: Tensor) -> Tensor:
+    """Return numbers that can be subtracted; floating point and complex ones stay."""
+    return x if x.is_floating_point() or x.is_complex() else x.to(torch.float64)
 
 
 def _error(expected: Tensor, found: Tensor, scale: float) -> float:

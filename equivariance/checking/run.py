@@ -63,7 +63,7 @@ class PlainRun:
         dtype: torch.dtype,
     ) -> "PlainRun":
         """Copy a model and run it; see `check_equivariance` for the parameters."""
-        model = copy.deepcopy(model).to(dtype)
+        model = copy.deepcopy(_unwrapped(model)).to(dtype)
         model.zero_grad(set_to_none=True)
         named = _named(model, inputs, dtype)
         first = next(iter(named.values()))
@@ -72,13 +72,20 @@ class PlainRun:
             sizes = Sizes.of(first, batch_first=batch_first)
             named = Arrangement(sizes=sizes).whole(named)
         trace = forward(model, named)
+        if not trace.outputs:
+            raise ValueError(
+                f"the model returns {type(trace.result).__name__}, in which no tensor is found: "
+                f"allowed are tensors, and sequences, mappings and dataclasses of them"
+            )
         if sandwich:
             block = find_blocks(model)[0]
             entry = next(call for call in trace.calls if call.module is block)
             sizes = Sizes.of(next(tensors_in(entry.arguments)), batch_first=batch_first)
+        if sizes.batch < 1:
+            raise ValueError("inputs: the batch is empty; at least one sample is needed")
         generator = torch.Generator().manual_seed(0)
         upstream = [
-            torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
+            torch.randn(y.shape, generator=generator, dtype=_grad_dtype(y)).to(y.device)
             for y in trace.outputs
         ]
         backward(trace.outputs, upstream)
@@ -119,6 +126,31 @@ class PlainRun:
             if arrangement.along(name, self.inputs[name]) is self.inputs[name]
         ]
         return tuple(dict.fromkeys((*self.keep, *stuck)))
+
+
+def _grad_dtype(y: Tensor) -> torch.dtype:
+    """The dtype of what is sent back; whole numbers take nothing, but keep their place."""
+    return y.dtype if y.is_floating_point() or y.is_complex() else torch.float64
+
+
+def _unwrapped(model: nn.Module) -> nn.Module:
+    """Return what a wrapper runs; inside `torch.compile` and replicas no submodule can be watched.
+
+    Raises
+    ------
+    ValueError
+        If the model is scripted or traced: submodules of such a one do not take hooks by name.
+    """
+    while True:
+        if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            model = model.module
+        elif isinstance(inner := getattr(model, "_orig_mod", None), nn.Module):
+            model = inner
+        else:
+            break
+    if any(isinstance(part, torch.jit.ScriptModule) for part in model.modules()):
+        raise ValueError("the model is scripted or traced: give the module that it was made from")
+    return model
 
 
 def _is_mask(name: str, value: object) -> bool:

@@ -3,9 +3,10 @@
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -14,7 +15,9 @@ from torch.utils.hooks import RemovableHandle
 
 from equivariance.checking.arrangement import Arrangement, map_tensors
 
-__all__ = ["Call", "Trace", "backward", "bind", "forward", "tensors_in"]
+__all__ = ["Call", "Trace", "backward", "bind", "forward", "invoke", "tensors_in"]
+
+_NAMELESS = "argument "  # what is left for `*args`
 
 
 @dataclass(slots=True)
@@ -27,8 +30,10 @@ class Call:
         Of the submodule; empty for the model itself. Repeated calls are numbered, `name#2`.
     module : nn.Module
         The submodule.
-    inputs, outputs : list of Tensor
-        The floating point tensors that it took and gave.
+    inputs : list of Tensor
+        The floating point tensors that it took.
+    outputs : list of Tensor
+        All tensors that it gave.
     arguments : dict
         All that it took, by name.
     """
@@ -46,33 +51,58 @@ class Trace:
 
     calls: list[Call] = field(default_factory=list)
     leaves: dict[str, Tensor] = field(default_factory=dict)
+    result: Any = None
 
     @property
     def outputs(self) -> list[Tensor]:
-        """The floating point tensors that the model returned."""
+        """All tensors that the model returned."""
         return self.calls[-1].outputs
 
 
-def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Find floating point tensors in nested sequences and mappings, in their order."""
+def tensors_in(value: Any, *, floating: bool = True) -> Iterator[Tensor]:
+    """Find tensors in nested sequences, mappings and dataclasses, in their order.
+
+    Parameters
+    ----------
+    value : Any
+        Where to look.
+    floating : bool
+        Only those of floating point.
+    """
+    items: Iterable[Any] = ()
     if isinstance(value, Tensor):
-        if value.is_floating_point():
+        if value.is_floating_point() or not floating:
             yield value
     elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from tensors_in(item)
+        items = value.values()
     elif isinstance(value, list | tuple):
-        for item in value:
-            yield from tensors_in(item)
+        items = value
+    elif is_dataclass(value) and not isinstance(value, type):
+        items = [getattr(value, field.name) for field in fields(value)]
+    for item in items:
+        yield from tensors_in(item, floating=floating)
 
 
 def bind(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Name the arguments of a call by the signature of `forward`."""
-    parameters = inspect.signature(module.forward).parameters.values()
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = [p.name for p in parameters if p.kind in positional]
-    names += [f"argument {index}" for index in range(len(names), len(args))]
+    names = [parameter.name for parameter in _positional(module)]
+    names += [f"{_NAMELESS}{index}" for index in range(len(names), len(args))]
     return dict(zip(names, args, strict=False)) | dict(kwargs)
+
+
+def invoke(module: nn.Module, arguments: Mapping[str, Any]) -> Any:
+    """Call a module with arguments that `bind` has named."""
+    named = {name: v for name, v in arguments.items() if not name.startswith(_NAMELESS)}
+    nameless = [v for name, v in arguments.items() if name.startswith(_NAMELESS)]
+    if not nameless and not any(p.kind is p.POSITIONAL_ONLY for p in _positional(module)):
+        return module(**named)
+    leading = list(takewhile(named.__contains__, (p.name for p in _positional(module))))
+    return module(*(named.pop(name) for name in leading), *nameless, **named)
+
+
+def _positional(module: nn.Module) -> list[inspect.Parameter]:
+    parameters = inspect.signature(module.forward).parameters.values()
+    return [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def forward(
@@ -108,7 +138,7 @@ def forward(
     try:
         with torch.random.fork_rng(), torch.enable_grad():
             torch.manual_seed(0)
-            model(**arguments)
+            trace.result = invoke(model, arguments)
     finally:
         for handle in handles:
             handle.remove()
@@ -129,7 +159,7 @@ def _record(model: nn.Module, trace: Trace) -> Iterator[RemovableHandle]:
         def hook(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
             seen[name] += 1
             arguments = bind(module, args, kwargs)
-            outputs = list(tensors_in(output))
+            outputs = list(tensors_in(output, floating=False))
             for tensor in outputs:
                 if tensor.requires_grad:
                     tensor.retain_grad()

@@ -2,12 +2,15 @@
 """What breaks equivariance is found, where it begins, and told why."""
 
 import copy
+import dataclasses
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.testing import assert_close
 
 from equivariance import RowPermutation, Secret, check_equivariance, first_broken
@@ -244,3 +247,205 @@ def test_wrong_questions_are_refused(make_blocks: MakeBlocks) -> None:
     layer = nn.TransformerEncoderLayer(16, 4, 20, batch_first=True)
     with pytest.raises(ValueError, match="torch-encoder: one stack of blocks is wanted; found ar"):
         check_equivariance(layer, x, at="blocks")
+
+
+class Rows(nn.Module):
+    """Gives what a function makes of its input."""
+
+    def __init__(self, function: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(x)
+
+
+@dataclasses.dataclass
+class Result:
+    value: Tensor
+
+
+def by_place(x: Tensor) -> Tensor:
+    return x + torch.linspace(0, 1, x.shape[1], dtype=x.dtype).unsqueeze(1)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: Result(by_place(x)),
+        lambda x: [{"deep": Result(by_place(x))}],
+        lambda x: by_place(x)[..., :1] > 0.5,
+        lambda x: (1000 * by_place(x)).long(),
+        lambda x: torch.complex(by_place(x), x),
+        # A single infinite entry must not make every other error small.
+        lambda x: torch.cat([by_place(x), torch.full_like(x[..., :1], torch.inf)], dim=2),
+        lambda x: torch.ones_like(x) * torch.linspace(0, 1, x.shape[1], dtype=x.dtype)[:, None],
+    ],
+    ids=["dataclass", "nested", "bool", "whole", "complex", "infinite", "constant"],
+)
+def test_outputs_of_any_kind_are_compared(function: Callable[[Tensor], Any]) -> None:
+    report = check_equivariance(Rows(function), torch.randn(X), tests=("row",))
+    assert not report["holds"].all()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        Result,
+        lambda x: {"deep": (x > 0, (1000 * x).long(), torch.complex(x, x))},
+        lambda x: torch.where(x > 0, x, -torch.inf),
+        lambda x: x.mean(dim=1),
+    ],
+    ids=["dataclass", "kinds", "infinite", "pooled"],
+)
+def test_outputs_of_any_kind_hold(function: Callable[[Tensor], Any]) -> None:
+    assert check_equivariance(Rows(function), torch.randn(X), tests=("row",))["holds"].all()
+
+
+def test_an_output_that_stays_in_place_is_no_equivariance() -> None:
+    model = Rows(lambda x: torch.ones_like(x).cumsum(1) + 0 * x.sum())
+    _, module, why = broken(model, torch.randn(X))
+    assert module == ""
+    assert "has the shape of tokens and does not move with them" in why
+
+
+def test_a_model_without_tensors_is_refused() -> None:
+    with pytest.raises(ValueError, match="the model returns str, in which no tensor is found"):
+        check_equivariance(Rows(lambda x: "text"), torch.randn(X), tests=("row",))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_the_tolerance_of_low_precision_is_asked_for(dtype: torch.dtype) -> None:
+    model, x = Rows(by_place), torch.randn(X)
+    with pytest.raises(ValueError, match=f"tolerance: must be given for {dtype}"):
+        check_equivariance(model, x, tests=("row",), dtype=dtype)
+    with pytest.raises(ValueError, match=r"tolerance 9\.7: allowed is 0 \.\.\. 0\.1"):
+        check_equivariance(model, x, tests=("row",), dtype=dtype, tolerance=9.7)
+    report = check_equivariance(model, x, tests=("row",), dtype=dtype, tolerance=0.02)
+    assert not report["holds"].all()
+
+
+def test_float32_finds_a_break_of_a_thousandth() -> None:
+    model = Rows(lambda x: x + 1e-3 * (by_place(x) - x))
+    report = check_equivariance(model, torch.randn(X), tests=("row",), dtype=torch.float32)
+    assert not report["holds"].all()
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("tokens", "prefix"), [(2, 0), (3, 1)])
+def test_drawn_permutations_always_move_something(tokens: int, prefix: int, seed: int) -> None:
+    """Half of the orders of two tokens are the identity, under which everything holds."""
+    model = Rows(by_place)
+    for per_sample in (True, False):
+        report = check_equivariance(
+            model,
+            torch.randn(2, tokens, 4),
+            tests=("row",),
+            prefix=prefix,
+            per_sample=per_sample,
+            secret=Secret.from_seed(seed),
+        )
+        assert not report["holds"].all()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_drawn_columns_always_move_something(seed: int) -> None:
+    layer = nn.TransformerEncoderLayer(2, 2, 4, batch_first=True).eval()
+    report = check_equivariance(
+        layer, torch.randn(3, 4, 2), tests=("column",), secret=Secret.from_seed(seed)
+    )
+    assert "features" in set(report["relation"])
+
+
+def test_nothing_to_permute_is_refused() -> None:
+    model = Rows(by_place)
+    with pytest.raises(ValueError, match="1 tokens, of which 0 stay"):
+        check_equivariance(model, torch.randn(2, 1, 4), tests=("row",))
+    with pytest.raises(ValueError, match=r"3 tokens, of which 2 stay \(prefix\); at least two"):
+        check_equivariance(model, torch.randn(2, 3, 4), tests=("row",), prefix=2)
+    with pytest.raises(ValueError, match="the batch is empty"):
+        check_equivariance(model, torch.randn(0, 3, 4), tests=("row",))
+    layer = nn.TransformerEncoderLayer(1, 1, 4, batch_first=True).eval()
+    with pytest.raises(ValueError, match="nothing to permute: the model has 1 feature"):
+        check_equivariance(layer, torch.randn(2, 3, 1), tests=("column",))
+
+
+class Variadic(nn.Module):
+    def forward(self, *args: Tensor, scale: float = 1.0) -> Tensor:
+        return by_place(args[0]) * scale + args[1]
+
+
+def test_arguments_without_names_are_passed_on() -> None:
+    x, mask = torch.randn(X), torch.randn(X)
+    quantity, module, _ = broken(Variadic(), [x, mask])
+    assert (quantity, module) == ("output", "")
+    holds = check_equivariance(Rows(lambda x: x.relu()), [x], tests=("row",))
+    assert holds["holds"].all()
+
+
+def test_wrappers_are_looked_through(make_blocks: MakeBlocks) -> None:
+    plain = check_equivariance(make_blocks(), torch.randn(X))
+    for wrap in (torch.compile, nn.DataParallel):
+        report = check_equivariance(wrap(make_blocks()), torch.randn(X))
+        assert report["holds"].all()
+        assert list(report["module"]) == list(plain["module"])
+    with pytest.raises(ValueError, match="the model is scripted or traced"):
+        check_equivariance(torch.jit.trace(make_blocks(), torch.randn(X).double()), torch.randn(X))
+
+
+class HeadBias(nn.Module):
+    """Attention with a bias [heads, N, N], [1, heads, N, N] or [B, heads, N, N]."""
+
+    def forward(self, x: Tensor, bias: Tensor) -> Tensor:
+        split = x.reshape(*x.shape[:2], 4, -1).transpose(1, 2)
+        out = functional.scaled_dot_product_attention(split, split, split, attn_mask=bias)
+        return out.transpose(1, 2).reshape(x.shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "per_sample"),
+    [
+        ((4, 6, 6), False),
+        *product([(1, 4, 6, 6), (1, 1, 1, 6), (2, 1, 6, 6), (2, 4, 6, 6)], [True, False]),
+    ],
+)
+def test_biases_of_heads_move_along(shape: tuple[int, ...], per_sample: bool) -> None:
+    """Two samples divide four heads: the bias must not be taken for one of samples."""
+    inputs = {"x": torch.randn(2, 6, 16), "bias": torch.randn(shape)}
+    report = check_equivariance(HeadBias(), inputs, tests=("row",), heads=4, per_sample=per_sample)
+    assert report["holds"].all()
+
+
+class Masked(nn.Module):
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return x * mask.unsqueeze(2)
+
+
+def test_a_square_mask_without_a_telling_name_is_refused() -> None:
+    mask = torch.rand(4, 4)
+    with pytest.raises(ValueError, match=r"mask \[4, 4\]: by samples and tokens, or by pairs"):
+        check_equivariance(Masked(), {"x": torch.randn(4, 4, 8), "mask": mask}, tests=("row",))
+    inputs = {"x": torch.randn(3, 4, 8), "mask": mask[:3]}
+    assert check_equivariance(Masked(), inputs, tests=("row",))["holds"].all()
+
+
+def test_one_mask_for_all_cannot_follow_an_order_for_each() -> None:
+    layer = nn.TransformerEncoderLayer(16, 4, 20, batch_first=True)
+    inputs = {"src": torch.randn(X), "src_mask": torch.randn(6, 6)}
+    assert broken(layer, inputs)[2].endswith("per_sample=False")
+    assert check_equivariance(layer.eval(), inputs, tests=("row",), per_sample=False)["holds"].all()
+
+
+class PostNormed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.post_norm = nn.LayerNorm(16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return by_place(self.post_norm(x))
+
+
+def test_a_norm_after_is_no_position() -> None:
+    _, module, why = broken(PostNormed(), torch.randn(X))
+    assert module == ""
+    assert "position" not in why
