@@ -14,8 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from equivariance.column import Inner, check_headwise
+from equivariance.heads import attention_heads
 from equivariance.order import check_permutation, reorder
 from equivariance.permutation import ColumnPermutation
+from equivariance.rotary import rotary_module
 from equivariance.rules import TIMM_VIT_BLOCK_RULES, Axis, Rule, axes_of
 
 __all__ = [
@@ -25,7 +27,11 @@ __all__ = [
     "conjugate_optimizer_",
     "conjugate_state",
     "conjugate_tensor",
+    "conjugate_unchecked_",
 ]
+
+
+_AxisOrders = tuple[Tensor | None, ...]
 
 
 class ConjugationError(ValueError):
@@ -107,13 +113,32 @@ def conjugate_(
     """Conjugate a module's parameters and buffers, and its gradients where it has some, in place.
 
     An optimiser's moments are not the module's: see `conjugate_optimizer_`.
-    On an error nothing has changed. Parameters and errors are those of `conjugate_state`; a
-    ValueError also tells of rotary positions in the module, which `headwise` would break.
+    On an error nothing has changed. Parameters and errors are those of `conjugate_state`. Besides,
+    a ValueError tells of rotary positions, or of attention with other heads, which `headwise` would
+    break, and a ConjugationError of parameters that share their memory and not their rule.
     """
-    state = dict(module.named_parameters()) | dict(module.named_buffers())
+    _check_headwise_fits(module, order, inner, rules)
+    conjugate_unchecked_(module, order, heads=heads, inner=inner, rules=rules)
+
+
+@torch.no_grad()
+def conjugate_unchecked_(
+    module: nn.Module,
+    order: Tensor | ColumnPermutation,
+    *,
+    heads: int | None,
+    inner: Inner,
+    rules: Sequence[Rule],
+) -> None:
+    """Do what `conjugate_` does, whatever heads or rotary positions the module has.
+
+    To see what breaks then; parameters and other errors are those of `conjugate_`.
+    """
+    state = _named_tensors(module)
     plan = _plan(state, order, heads=heads, inner=inner, rules=rules)
-    _check_no_rotary(module, order.inner if isinstance(order, ColumnPermutation) else inner)
-    for name, tensor in state.items():
+    owners = _owners(state, plan)
+    for name in owners:
+        tensor = state[name]
         tensor.copy_(_apply(tensor, plan[name]))
         if tensor.grad is not None:
             tensor.grad.copy_(_apply(tensor.grad, plan[name]))
@@ -149,26 +174,37 @@ def conjugate_optimizer_(
         As `conjugate_state`.
     ConjugationError
         As `conjugate_state`, or if a state tensor has another shape than its parameter, as
-        factored moments have. Nothing has changed then.
+        factored moments have, or is in a list or mapping of the optimiser, as preconditioners and
+        the history of L-BFGS are. Nothing has changed then.
     """
+    _check_headwise_fits(module, order, inner, rules)
     parameters = dict(module.named_parameters())
     plan = _plan(parameters, order, heads=heads, inner=inner, rules=rules)
-    moments = [
+    states = [
         (name, key, value)
         for name, parameter in parameters.items()
         for key, value in optimizer.state.get(parameter, {}).items()
-        if isinstance(value, Tensor) and (value.numel() > 1 or value.shape == parameter.shape)
     ]
-    _raise_all(
+    moments = [
+        (name, key, value)
+        for name, key, value in states
+        if isinstance(value, Tensor)
+        and (value.numel() > 1 or value.shape == parameters[name].shape)
+    ]
+    misfits = [
         f"{name} {list(parameters[name].shape)}: the optimiser's {key} is {list(value.shape)}"
         for name, key, value in moments
         if value.shape != parameters[name].shape
-    )
+    ]
+    misfits += [
+        f"{name} {list(parameters[name].shape)}: the optimiser's {key} is a {type(value).__name__} "
+        f"of tensors"
+        for name, key, value in states
+        if not isinstance(value, Tensor) and _holds_tensors(value)
+    ]
+    _raise_all(misfits)
     for name, _, value in moments:
         value.copy_(_apply(value, plan[name]))
-
-
-_AxisOrders = tuple[Tensor | None, ...]
 
 
 def _plan(
@@ -245,13 +281,69 @@ def _apply(tensor: Tensor, axis_orders: _AxisOrders) -> Tensor:
     return result
 
 
-def _check_no_rotary(module: nn.Module, inner: Inner) -> None:
+def _named_tensors(module: nn.Module) -> dict[str, Tensor]:
+    """Return parameters and buffers by all their names: tied ones have several."""
+    parameters = module.named_parameters(remove_duplicate=False)
+    return dict(parameters) | dict(module.named_buffers(remove_duplicate=False))
+
+
+def _owners(state: Mapping[str, Tensor], plan: Mapping[str, _AxisOrders]) -> list[str]:
+    """Return one name for each tensor; a ConjugationError lists those whose names disagree."""
+    names: dict[tuple[object, ...], list[str]] = {}
+    for name, tensor in state.items():
+        names.setdefault(_memory(tensor), []).append(name)
+    _raise_all(
+        f"{name} {list(state[name].shape)}: is tied to {first}, which has another rule"
+        for first, *others in names.values()
+        for name in others
+        if not all(map(_same_order, plan[first], plan[name]))
+    )
+    return [first for first, *_ in names.values()]
+
+
+def _memory(tensor: Tensor) -> tuple[object, ...]:
+    """Tell tensors apart by the memory that they stand for."""
+    if tensor.is_meta or not tensor.numel():
+        return (id(tensor),)
+    return (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride())
+
+
+def _same_order(one: Tensor | None, other: Tensor | None) -> bool:
+    return one is other or (one is not None and other is not None and torch.equal(one, other))
+
+
+def _holds_tensors(value: object) -> bool:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return any(_holds_tensors(item) for item in value)
+    return isinstance(value, Tensor)
+
+
+def _check_headwise_fits(
+    module: nn.Module, order: Tensor | ColumnPermutation, inner: Inner, rules: Sequence[Rule]
+) -> None:
+    """Check that a permutation inside attention keeps to the heads that the module really has."""
+    if isinstance(order, ColumnPermutation):
+        inner, order = order.inner, order.order
     if inner == "none":
         return
-    for name, part in module.named_modules():
-        kind = type(part).__name__
-        if any(word in kind.lower() for word in ("rotary", "rope")):
-            raise ValueError(
-                f"{name or 'the model'} ({kind}): rotary positions pair features of a head, "
-                f'so these must stay: use inner="none", or a ColumnPermutation without heads'
-            )
+    rotary = rotary_module(module)
+    if rotary is not None:
+        raise ValueError(
+            f"{rotary}: rotary positions pair features of a head, "
+            f'so these must stay: use inner="none", or a ColumnPermutation without heads'
+        )
+    in_heads = [
+        name
+        for name, tensor in _named_tensors(module).items()
+        if not {Axis.INNER, Axis.QKV}.isdisjoint(axes_of(name, tensor.ndim, rules) or ())
+    ]
+    for name, heads in attention_heads(module).items():
+        prefix = f"{name}." if name else ""
+        if not any(inside.startswith(prefix) for inside in in_heads):
+            continue  # e.g. an attention pool, whose inside is left alone
+        try:
+            check_headwise(order, heads)
+        except ValueError as error:
+            raise ValueError(f"{name or 'the model'} has {heads} heads: {error}") from error

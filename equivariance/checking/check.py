@@ -122,9 +122,8 @@ def check_equivariance(
     ValueError
         If inputs have no shape that is known, nothing can be permuted (fewer than two tokens that
         may move, one feature), the model returns no tensor or is scripted, `tolerance` is missing
-        or too large, the blocks or heads are not found, or the model has rotary positions and
-        columns are to be permuted within heads. A model whose parameters have no rule is no error:
-        its column tests do not hold, and `why` lists them.
+        or too large, or the blocks or heads are not found. A model whose parameters have no rule is
+        no error: its column tests do not hold, and `why` lists them.
     """
     import pandas as pd  # here, so that whoever only permutes does without
 

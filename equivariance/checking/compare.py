@@ -15,7 +15,7 @@ from equivariance.checking.run import PlainRun
 from equivariance.checking.stack import find_blocks
 from equivariance.checking.trace import Call, Trace, backward, forward
 from equivariance.column import Inner
-from equivariance.conjugation import conjugate_, conjugate_state
+from equivariance.conjugation import conjugate_state, conjugate_unchecked_
 from equivariance.rules import Rule
 
 __all__ = ["Comparison", "Line", "Quantity"]
@@ -124,7 +124,7 @@ class Comparison:
         if self.columns is None:
             return self.plain.model
         model = copy.deepcopy(self.plain.model)
-        conjugate_(model, self.columns, heads=1, inner=self.inner, rules=self.rules)
+        conjugate_unchecked_(model, self.columns, heads=1, inner=self.inner, rules=self.rules)
         return model
 
     def _relate(self, plain: Tensor, permuted: Tensor, floor: float = 0.0) -> Relation:

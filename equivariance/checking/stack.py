@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from torch import nn
 
+from equivariance.heads import attention_heads
 from equivariance.rules import Rule, architecture_of
 from equivariance.stack import block_modules, stream_features
 
@@ -26,9 +27,7 @@ def find_blocks(model: nn.Module) -> list[nn.Module]:
 
 def find_heads(model: nn.Module) -> int | None:
     """Return the number of attention heads, if the model's modules agree on one."""
-    names = ("num_heads", "num_attention_heads")
-    found = {getattr(module, name, None) for module in model.modules() for name in names}
-    numbers = {value for value in found if isinstance(value, int)}
+    numbers = set(attention_heads(model).values())
     return numbers.pop() if len(numbers) == 1 else None
 
 

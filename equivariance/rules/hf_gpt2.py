@@ -25,8 +25,8 @@ HF_GPT2 = Architecture(
     outside=(
         outside(r"w[tp]e\.weight", Axis.KEEP, Axis.STREAM),
         outside(r"ln_f" + AFFINE, Axis.STREAM),
-        outside(r"(?:lm_head|score|classifier)\.weight", Axis.KEEP, Axis.STREAM),
-        outside(r"classifier\.bias", Axis.KEEP),
+        outside(r"(?:lm_head|score|classifier|qa_outputs)\.weight", Axis.KEEP, Axis.STREAM),
+        outside(r"(?:classifier|qa_outputs)\.bias", Axis.KEEP),
     ),
     stack=r"(?:.*\.)?h",
     types=frozenset({"transformers.models.gpt2.modeling_gpt2.GPT2Block"}),

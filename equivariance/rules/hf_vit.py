@@ -11,8 +11,8 @@ __all__ = ["HF_VIT"]
 
 _QUERY = r"(?:attention\.[qkv]_proj|attention\.attention\.(?:query|key|value))"
 _PROJECTION = r"attention\.(?:o_proj|output\.dense)"
-_MLP_IN = r"(?:mlp\.fc1|mlp\.weights_in|intermediate\.dense)"
-_MLP_OUT = r"(?:mlp\.fc2|mlp\.weights_out|output\.dense)"
+_MLP_IN = r"(?:mlp\.(?:fc1|weights_in|gate_proj|up_proj)|intermediate\.dense)"
+_MLP_OUT = r"(?:mlp\.(?:fc2|weights_out|down_proj)|output\.dense)"
 _TOKENS = r"(?:cls_token|distillation_token|mask_token|register_tokens|position_embeddings)"
 _PATCH = r"embeddings\.patch_embeddings\.projection"
 _HEAD = r"(?:pooler\.dense|classifier|cls_classifier|distillation_classifier)"

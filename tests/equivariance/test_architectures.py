@@ -46,25 +46,32 @@ def bert(kind: str = "BertForSequenceClassification") -> nn.Module:
     return getattr(transformers, kind)(config)
 
 
-def gpt2() -> nn.Module:
+def gpt2(kind: str = "GPT2LMHeadModel") -> nn.Module:
     transformers = pytest.importorskip("transformers")
     config = transformers.GPT2Config(n_embd=16, n_layer=2, n_head=4, vocab_size=20, n_positions=9,
                                      bos_token_id=0, eos_token_id=0)  # fmt: skip
-    return transformers.GPT2LMHeadModel(config)
+    config.pad_token_id = 0
+    return getattr(transformers, kind)(config)
 
 
-def hf_vit(kind: str = "ViT") -> nn.Module:
+def hf_vit(kind: str = "ViT", **options: object) -> nn.Module:
     transformers = pytest.importorskip("transformers")
     config = getattr(transformers, f"{kind}Config")(
         hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=12,
-        mlp_ratio=2, image_size=16, patch_size=8)  # fmt: skip
-    suffix = "ForImageClassification" if kind == "ViT" else "Model"
+        mlp_ratio=2, image_size=16, patch_size=8, **options)  # fmt: skip
+    suffix = "Model" if kind.startswith("Dinov2") else "ForImageClassification"
     return getattr(transformers, kind + suffix)(config)
 
 
 def encoder(*, norm_first: bool = False, dim: int = 16) -> nn.Module:
     layer = nn.TransformerEncoderLayer(dim, 4, 20, batch_first=True, norm_first=norm_first)
     return nn.TransformerEncoder(layer, 2, norm=nn.LayerNorm(dim), enable_nested_tensor=False)
+
+
+def distilled() -> nn.Module:
+    return timm.models.deit.VisionTransformerDistilled(
+        img_size=16, patch_size=8, embed_dim=16, depth=2, num_heads=4, num_classes=3
+    )
 
 
 def pixels() -> Tensor:
@@ -79,7 +86,9 @@ def logits(model: nn.Module, inputs: Tensor) -> Tensor:
     output = model(inputs)
     if isinstance(output, Tensor):
         return output
-    return output["prediction_logits"] if "prediction_logits" in output else output["logits"]
+    found = [value for name, value in output.items() if name.endswith("logits")]
+    assert found
+    return torch.cat([value.flatten(1) for value in found], dim=1)
 
 
 MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Tensor], str]] = {
@@ -89,6 +98,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Tensor], str]] = {
         pixels,
         "timm-vit",
     ),
+    "vit-distilled": (distilled, pixels, "timm-vit"),
     "vit-mean": (lambda: vit(global_pool="avg", class_token=False), pixels, "timm-vit"),
     "vit-map": (lambda: vit(global_pool="map", class_token=False), pixels, "timm-vit"),
     "eva": (lambda: eva(qkv_fused=False, init_values=0.1), pixels, "timm-vit"),
@@ -97,7 +107,13 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Tensor], str]] = {
     "bert": (bert, words, "hf-bert"),
     "bert-masked": (lambda: bert("BertForPreTraining"), words, "hf-bert"),
     "bert-tokens": (lambda: bert("BertForTokenClassification"), words, "hf-bert"),
+    "bert-answers": (lambda: bert("BertForQuestionAnswering"), words, "hf-bert"),
+    "bert-next": (lambda: bert("BertForNextSentencePrediction"), words, "hf-bert"),
+    "deit": (lambda: hf_vit("DeiT"), pixels, "hf-vit"),
     "gpt2": (gpt2, words, "hf-gpt2"),
+    "gpt2-score": (lambda: gpt2("GPT2ForSequenceClassification"), words, "hf-gpt2"),
+    "gpt2-tokens": (lambda: gpt2("GPT2ForTokenClassification"), words, "hf-gpt2"),
+    "gpt2-answers": (lambda: gpt2("GPT2ForQuestionAnswering"), words, "hf-gpt2"),
 }
 
 
@@ -137,12 +153,23 @@ def test_the_paper_s_scope_leaves_all_but_blocks(perturb: Perturb, name: str) ->
     assert torch.equal(conjugate_tensor(one, state[one], key, rules=rules), changed[one])
 
 
-@pytest.mark.parametrize("kind", ["Dinov2", "Dinov2WithRegisters", "DeiT"])
-def test_relatives_of_hf_vit_are_covered(kind: str) -> None:
-    model = hf_vit(kind)
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [("Dinov2", {}), ("Dinov2", {"use_swiglu_ffn": True}), ("Dinov2WithRegisters", {})],
+    ids=["dinov2", "dinov2-gated", "dinov2-registers"],
+)
+def test_features_of_hf_dinov2_come_out_permuted(
+    perturb: Perturb, kind: str, options: dict[str, object]
+) -> None:
+    model = perturb(hf_vit(kind, **options))
     key = ColumnPermutation.sample(SECRET, dim=16, heads=4)
-    conjugate_(model, key, rules=rules_for(model, scope="model"))
+    changed = copy.deepcopy(model)
+    conjugate_(changed, key, rules=rules_for(model, scope="model"))
     assert architecture_of(model.state_dict()).name == "hf-vit"
+    x = pixels()
+    features, expected = changed(x).last_hidden_state, key.apply(model(x).last_hidden_state)
+    assert_close(features, expected, rtol=1e-12, atol=1e-12)
+    assert (features - model(x).last_hidden_state).abs().max() > 0.1
 
 
 def test_names_of_older_transformers_are_known() -> None:
@@ -192,6 +219,15 @@ def test_rotary_positions_refuse_headwise() -> None:
     with pytest.raises(ValueError, match=r"rope \(RotaryEmbedding\w*\): rotary positions pair"):
         conjugate_(model, ColumnPermutation.identity(16, heads=4), rules=rules_for(model))
     conjugate_(model, ColumnPermutation.identity(16), rules=rules_for(model))
+
+
+def test_blocks_whose_positions_come_from_outside_refuse_headwise() -> None:
+    """The blocks alone do not hold the rotary embedding; a model without one says so."""
+    key = ColumnPermutation.identity(16, heads=4)
+    for blocks in (eva().blocks, eva(attn_type="rope").blocks):
+        with pytest.raises(ValueError, match=r"0 \(EvaBlock\): rotary positions pair"):
+            conjugate_(blocks, key)
+    conjugate_(eva(), key, rules=rules_for(eva()))
 
 
 def test_a_permutation_for_other_heads_is_refused() -> None:

@@ -383,6 +383,7 @@ def test_arguments_without_names_are_passed_on() -> None:
     assert holds["holds"].all()
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
 def test_wrappers_are_looked_through(make_blocks: MakeBlocks) -> None:
     plain = check_equivariance(make_blocks(), torch.randn(X))
     for wrap in (torch.compile, nn.DataParallel):

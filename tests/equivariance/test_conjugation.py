@@ -7,24 +7,29 @@ from functools import partial
 from typing import Any
 
 import pytest
+import timm
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from timm.layers import Attention, GluMlp, SwiGLU
-from timm.models.vision_transformer import ResPostBlock
+from timm.models.vision_transformer import Block, ResPostBlock
 from torch import Tensor, nn
 from torch.testing import assert_close
 
 from equivariance import (
     RULES,
+    ColumnPermutation,
     ConjugationError,
     Inner,
     Secret,
     conjugate_,
+    conjugate_optimizer_,
     conjugate_state,
+    conjugate_tensor,
     invert,
     permute_columns,
     permute_rows,
+    rules_for,
     sample_column_order,
     unpermute_columns,
     unpermute_rows,
@@ -135,7 +140,10 @@ def test_mixing_heads_breaks_it(make_blocks: MakeBlocks) -> None:
     blocks, order = make_blocks(), draw_order(16, 1, "headwise")
     with pytest.raises(ValueError, match="mixes heads"):
         conjugate_(blocks, order, heads=4)
-    mixed = conjugated(blocks, order, heads=1)  # as if there were one head: passes the check
+    with pytest.raises(ValueError, match=r"0\.attn has 4 heads: column order \[16\] mixes heads"):
+        conjugate_(blocks, order, heads=1)
+    mixed = copy.deepcopy(blocks)  # as if there were one head: that passes where no model is known
+    mixed.load_state_dict(conjugate_state(blocks.state_dict(), order, heads=1))
     z = torch.randn(3, 5, 16, dtype=torch.float64)
     difference = mixed(permute_columns(z, order)) - permute_columns(blocks(z), order)
     assert difference.abs().max() > 1e-2
@@ -255,3 +263,51 @@ def test_an_unknown_inner_or_no_permutation_is_refused(make_blocks: MakeBlocks) 
         conjugate_state(state, torch.arange(16), heads=4, inner="all")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not a permutation"):
         conjugate_state(state, torch.zeros(16).long(), heads=4, inner="none")
+
+
+def test_attention_with_other_heads_is_refused(make_blocks: Callable[..., nn.Module]) -> None:
+    """What keeps eight heads together does not keep four."""
+    blocks = make_blocks()
+    before = copy.deepcopy(blocks.state_dict())
+    key = ColumnPermutation.sample(Secret.from_seed(0), dim=16, heads=8)
+    with pytest.raises(ValueError, match=r"0\.attn has 4 heads: column order \[16\] mixes heads"):
+        conjugate_(blocks, key)
+    with pytest.raises(ValueError, match=r"0\.attn has 4 heads"):
+        conjugate_optimizer_(torch.optim.SGD(blocks.parameters()), blocks, key)
+    assert_close(blocks.state_dict(), before, rtol=0, atol=0)
+    conjugate_(blocks, ColumnPermutation.sample(Secret.from_seed(0), dim=16, heads=None))
+
+
+def test_an_attention_pool_may_have_other_heads() -> None:
+    model = timm.models.vision_transformer.VisionTransformer(
+        img_size=16, patch_size=8, embed_dim=16, depth=1, num_heads=4, num_classes=3,
+        global_pool="map", class_token=False)  # fmt: skip
+    model.attn_pool.num_heads = 2
+    key = ColumnPermutation.sample(Secret.from_seed(0), dim=16, heads=4)
+    conjugate_(model, key, rules=rules_for(model))
+
+
+def test_tied_weights_move_once(make_blocks: Callable[..., nn.Module]) -> None:
+    blocks = make_blocks(depth=2)
+    plain = copy.deepcopy(blocks.state_dict())
+    blocks[1].mlp = blocks[0].mlp
+    blocks[1].norm1.weight = nn.Parameter(blocks[0].norm1.weight.data)
+    key = ColumnPermutation.sample(Secret.from_seed(0), dim=16, heads=4)
+    conjugate_(blocks, key)
+    for name in ("mlp.fc1.weight", "norm1.weight"):
+        expected = conjugate_tensor(f"0.{name}", plain[f"0.{name}"], key)
+        assert torch.equal(blocks.state_dict()[f"1.{name}"], expected)
+
+
+def test_weights_that_are_tied_across_rules_are_refused() -> None:
+    """The input and output side of an MLP cannot both be right if they are one matrix."""
+    model = nn.Sequential(Block(16, 4, mlp_ratio=1))
+    model[0].mlp.fc2.weight = model[0].mlp.fc1.weight
+    before = copy.deepcopy(model.state_dict())
+    key = ColumnPermutation.sample(Secret.from_seed(0), dim=16, heads=4)
+    with pytest.raises(
+        ConjugationError,
+        match=r"0\.mlp\.fc2\.weight \[16, 16\]: is tied to 0\.mlp\.fc1\.weight, which has another",
+    ):
+        conjugate_(model, key)
+    assert_close(model.state_dict(), before, rtol=0, atol=0)
