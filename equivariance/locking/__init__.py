@@ -7,7 +7,7 @@ model whose plain weights nobody else has, and nothing else.
 ================  ==========================================================
 `architectures`   where the blocks are, in a file and in a module
 `tensor_file`     safetensors files, streamed, byte for byte
-`heads`           how many attention heads a file has
+`surroundings`    what a file's metadata and config tell: heads, rotary positions
 `record`          what a locked file says about itself
 `lock`            lock, unlock, rekey a file
 `keyed`           run or fine-tune a locked model with its key

@@ -16,6 +16,7 @@ import equivariance.stack
 from equivariance.column import Inner
 from equivariance.conjugation import ConjugationError, conjugate_state
 from equivariance.locking.errors import LockError
+from equivariance.rotary import rotary_name
 from equivariance.rules import (
     ARCHITECTURES,
     RULES,
@@ -33,9 +34,6 @@ __all__ = [
     "detect_architecture",
     "stream_features",
 ]
-
-# Names that only timm's `Eva` and its kin use, most of which rotate queries and keys.
-_ROTARY = re.compile(r"(?:.*\.)?(?:rope(?:\..*)?|attn\.[qkv]_(?:bias|proj\..*)|gamma_[12])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +136,7 @@ def check_not_rotary(names: Iterable[str], inner: Inner) -> None:
     LockError
         If a name of a parameter or module is one that such models have.
     """
-    found = next((name for name in names if _ROTARY.fullmatch(name)), None)
+    found = rotary_name(names)
     if inner == "headwise" and found is not None:
         raise LockError(
             f"{found}: such models have rotary positions, which pair the features inside a head: "

@@ -15,6 +15,7 @@ each parameter's spread, the best score is the greatest likelihood. The permutat
 the 256-bit secret that it was drawn from.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -43,7 +44,8 @@ class Crack:
         What nearest-column matching alone says, [dim]; perhaps no permutation.
     agreement : float
         Share of columns on which estimates from two disjoint halves of the entries agree: near 1
-        if the reference is related to the locked model, near 1 / dim if not. Needs no key.
+        if the reference is related to the locked model, near 1 / dim if not. Needs no key. NaN if
+        there are no entries to compare column by column.
     residual : float
         Distance of the locked blocks from the reference's under `order`, relative to the locked
         ones, each parameter scaled to variance one: 0 for an exact copy, about 1.4 for an
@@ -57,6 +59,15 @@ class Crack:
     agreement: float
     residual: float
     compared: int
+
+    @property
+    def related(self) -> bool:
+        """Whether the halves agree on more columns than chance explains.
+
+        Two unrelated estimates agree on one column on average, whatever their number; on eight by
+        chance once in 100 000 times.
+        """
+        return self.agreement * self.order.numel() >= min(8, self.order.numel())
 
 
 def share_recovered(found: Tensor, order: Tensor) -> float:
@@ -78,7 +89,8 @@ def crack(locked: Mapping[str, Tensor], reference: Mapping[str, Tensor], stack: 
     Raises
     ------
     LockError
-        If the models have no parameter in common, or common ones differ in shape.
+        If the models have no parameter in common, or common ones differ in shape or have entries
+        that are not finite.
     """
     pairs = _Pairs(locked, reference, stack)
     halves = torch.zeros(2, stack.dim, stack.dim)
@@ -93,7 +105,7 @@ def crack(locked: Mapping[str, Tensor], reference: Mapping[str, Tensor], stack: 
     return Crack(
         order=order,
         nearest=nearest(linear),
-        agreement=share_recovered(*estimates),
+        agreement=share_recovered(*estimates) if bool(halves.any(2).any(1).all()) else math.nan,
         residual=pairs.residual(order),
         compared=len(pairs.names),
     )
@@ -139,6 +151,18 @@ class _Pairs:
         if different or not self.names:
             problem = "\n".join(["of different shape:", *different]) if different else "none"
             raise LockError(f"parameters that the models have in common: {problem}")
+        wild = [
+            f"  {label} {name}"
+            for pair in self.names.items()
+            for label, name, state in zip(
+                ("locked", "reference"), pair, (locked, reference), strict=True
+            )
+            if not bool(state[name].isfinite().all())
+        ]
+        if wild:
+            raise LockError(
+                "\n".join(["these parameters have entries that are not finite:", *wild])
+            )
 
     def columns(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield parameters with one permuted axis, as [dim, other entries]."""

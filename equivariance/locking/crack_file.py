@@ -10,7 +10,7 @@ from equivariance.locking.crack import Crack, crack
 from equivariance.locking.errors import LockError
 from equivariance.locking.lock import write_conjugated
 from equivariance.locking.record import LOCK_KEY, Lock, plain_header
-from equivariance.locking.tensor_file import TensorFile, new_file
+from equivariance.locking.tensor_file import TensorFile, check_target, new_file
 from equivariance.order import invert
 
 __all__ = ["crack_file"]
@@ -34,9 +34,10 @@ def crack_file(
         Safetensors files; both are read into memory.
     unlocked : path, optional
         Write here the model unlocked with the permutation that was found. If it was found in full,
-        this is the original file, bit for bit.
+        this is the original file, bit for bit. Not written if nothing was found: see
+        `Crack.related`.
     order : path, optional
-        Write here the permutation that was found: safetensors, one tensor `order`.
+        Likewise the permutation that was found: safetensors, one tensor `order`.
     force : bool
         Replace files that exist.
 
@@ -51,16 +52,18 @@ def crack_file(
     if LOCK_KEY in plain.metadata:
         raise LockError(f"{plain.path}: is locked itself; the reference must be a plain model")
     for path in (unlocked, order):
-        if path is not None and Path(path).exists() and not force:
-            raise LockError(f"{path}: exists; choose another output or --force")
+        if path is not None:
+            check_target(Path(path), force=force)
     try:
         found = crack(load_file(file.path), load_file(plain.path), lock)
     except LockError as error:
         raise LockError(f"{file.path} against {plain.path}: {error}") from error
+    if not found.related:
+        return found
     if unlocked is not None:
-        header = plain_header(file)
-        write_conjugated(file, unlocked, lock, invert(found.order), header, force=force)
+        header, back = plain_header(file), invert(found.order)
+        write_conjugated(file, unlocked, lock, back, header, force=force, private=True)
     if order is not None:
-        with new_file(Path(order), like=file.path, force=force) as out:
+        with new_file(Path(order), like=file.path, force=force, private=True) as out:
             out.write(save({"order": found.order}))
     return found

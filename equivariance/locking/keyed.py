@@ -17,14 +17,18 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from equivariance.column import permute_columns
+from equivariance.heads import attention_heads
 from equivariance.keys import Secret
-from equivariance.locking.architectures import Stack, block_modules, check_not_rotary
+from equivariance.locking.architectures import Stack, block_modules
 from equivariance.locking.errors import LockError
 from equivariance.locking.lock import read_lock
 from equivariance.locking.record import LOCK_KEY, Lock
 from equivariance.order import invert
+from equivariance.rotary import rotary_module
 
 __all__ = ["KeyInUse", "load_locked", "lock_metadata", "with_key", "with_order"]
+
+_STREAM_NAMES = ("hidden_states", "src", "x")
 
 
 class KeyInUse:
@@ -151,6 +155,9 @@ class _Hook:
 
     def _permute(self, x: Tensor) -> Tensor:
         self._order = self._order.to(x.device)  # stays where it was last used
+        if x.is_nested:  # PyTorch's fast path, by which encoders skip padding
+            parts = [permute_columns(part, self._order) for part in x.unbind()]
+            return torch.nested.as_nested_tensor(parts)
         return permute_columns(x, self._order)
 
     def __deepcopy__(self, memo: object) -> Self:
@@ -166,7 +173,12 @@ class _Before(_Hook):
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if args:
             return (self._permute(args[0]), *args[1:]), kwargs
-        name = next(name for name in ("hidden_states", "src", "x") if name in kwargs)
+        name = next((name for name in _STREAM_NAMES if name in kwargs), None)
+        if name is None:
+            raise LockError(
+                f"the first block takes {', '.join(kwargs) or 'nothing'}: which are the features? "
+                f"Known names are {', '.join(_STREAM_NAMES)}; or pass them first, without a name"
+            )
         return args, kwargs | {name: self._permute(kwargs[name])}
 
 
@@ -190,7 +202,12 @@ def _misfits(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> list[
 
 def _fitting_blocks(model: nn.Module, stack: Stack) -> list[nn.Module]:
     """Return the model's blocks, after checking that they are what the lock says."""
-    check_not_rotary((name for name, _ in model.named_modules()), stack.inner)
+    rotary = rotary_module(model) if stack.inner == "headwise" else None
+    if rotary is not None:
+        raise LockError(
+            f"{rotary}: has rotary positions, which pair the features inside a head: inner "
+            f"headwise is wrong for them, and a model that is locked so is wrong with its key, too"
+        )
     blocks = block_modules(model, stack.architecture)
     _check_heads(blocks.values(), stack)
     shapes = {
@@ -206,8 +223,6 @@ def _fitting_blocks(model: nn.Module, stack: Stack) -> list[nn.Module]:
 
 
 def _check_heads(blocks: Iterable[nn.Module], stack: Stack) -> None:
-    for module in (module for block in blocks for module in block.modules()):
-        for name in ("num_heads", "num_attention_heads"):
-            heads = getattr(module, name, stack.heads)
-            if stack.inner == "headwise" and heads != stack.heads:
-                raise LockError(f"locked for {stack.heads} heads; the model has {heads}")
+    for heads in (heads for block in blocks for heads in attention_heads(block).values()):
+        if stack.inner == "headwise" and heads != stack.heads:
+            raise LockError(f"locked for {stack.heads} heads; the model has {heads}")

@@ -24,7 +24,6 @@ from equivariance.locking.architectures import (
     stream_features,
 )
 from equivariance.locking.errors import LockError
-from equivariance.locking.heads import find_heads
 from equivariance.locking.record import (
     LOCK_KEY,
     Lock,
@@ -32,7 +31,8 @@ from equivariance.locking.record import (
     locked_header,
     plain_header,
 )
-from equivariance.locking.tensor_file import TensorFile, new_file, with_length
+from equivariance.locking.surroundings import check_told_not_rotary, find_heads
+from equivariance.locking.tensor_file import TensorFile, check_target, new_file, with_length
 from equivariance.order import compose, invert
 
 __all__ = ["lock_file", "read_lock", "rekey_file", "unlock_file", "write_conjugated"]
@@ -89,7 +89,9 @@ def lock_file(
     ------
     LockError
         If `source` is incomplete, locked already, of an unknown architecture or with parameters
-        that cannot be conjugated, `heads` is missing or wrong, or `target` exists.
+        that cannot be conjugated, `heads` is missing, wrong or not what the file's surroundings
+        tell, positions are rotary (as far as names, metadata or a `config.json` beside the file
+        tell) and `inner` is `headwise`, or `target` exists or is no regular file.
     """
     file = TensorFile.open(source)
     if LOCK_KEY in file.metadata:
@@ -112,6 +114,8 @@ def unlock_file(
 ) -> Lock:
     """Write the plain copy of a locked file: the very file that was locked, bit for bit.
 
+    Only its owner may read it, whatever the permissions of the locked one.
+
     A locked file that another program wrote anew gives the same tensors under a new header.
 
     Parameters
@@ -129,7 +133,7 @@ def unlock_file(
     """
     file, lock = _open_locked(source, heads)
     order = invert(lock.order(secret, source=str(file.path)))
-    write_conjugated(file, target, lock, order, plain_header(file), force=force)
+    write_conjugated(file, target, lock, order, plain_header(file), force=force, private=True)
     return lock
 
 
@@ -163,6 +167,7 @@ def write_conjugated(
     header: bytes,
     *,
     force: bool = False,
+    private: bool = False,
 ) -> None:
     """Write a copy of a file with its blocks conjugated, under another header.
 
@@ -180,6 +185,8 @@ def write_conjugated(
         Of the new file; its tensors are those of `file`, in the same places.
     force : bool
         Replace `target` if it exists.
+    private : bool
+        It holds plain weights: for the owner's eyes only, whatever the source's permissions.
 
     Raises
     ------
@@ -191,11 +198,10 @@ def write_conjugated(
     with _about(file):
         inside = set(block_names(shapes, stack.architecture))
         stack.check_shapes({name: shapes[name] for name in inside}, order)
-    if target.exists() and not force:
-        raise LockError(f"{target}: exists; choose another output or --force")
+    check_target(target, force=force)
     with (
         file.path.open("rb") as source,
-        new_file(target, like=file.path, force=force) as out,
+        new_file(target, like=file.path, force=force, private=private) as out,
     ):
         out.write(with_length(header))
         for entry in file.entries:
@@ -220,11 +226,12 @@ def _stack(file: TensorFile, *, architecture: str | None, heads: int | None, inn
     inside: Mapping[str, tuple[int, ...]] = {
         name: shapes[name] for name in block_names(shapes, architecture)
     }
-    check_not_rotary(shapes, inner)
     dim = stream_features(inside, architecture)
-    if heads is None and inner == "headwise":
-        heads = find_heads(file, dim)
-    heads = heads or 1
+    if inner == "headwise":
+        check_not_rotary(shapes, inner)
+        check_told_not_rotary(file)
+        heads = find_heads(file, dim, heads)
+    heads = 1 if heads is None else heads
     if heads < 1 or dim % heads:
         raise LockError(f"heads {heads}: must divide the {dim} features")
     return Stack(architecture=architecture, dim=dim, heads=heads, inner=inner)

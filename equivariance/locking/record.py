@@ -27,6 +27,7 @@ __all__ = ["FORMAT", "HEADER_KEY", "LOCK_KEY", "Lock", "locked_header", "plain_h
 FORMAT = 1
 LOCK_KEY = "permsplit.lock"
 HEADER_KEY = "permsplit.header"
+_MAX_HEADER_BYTES = 100_000_000  # the safetensors library's own limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +70,12 @@ class Lock(Stack):
             if version != FORMAT:
                 raise LockError(f"{source}: lock format {version}; known is {FORMAT}")
             lock = cls(**record)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             if isinstance(error, LockError):
                 raise
             raise LockError(f"{source}: its lock record cannot be understood") from error
         numbers = all(type(value) is int and value > 0 for value in (lock.dim, lock.heads))
+        numbers = numbers and lock.dim % lock.heads == 0
         texts = all(isinstance(value, str) for value in (lock.architecture, lock.check))
         if not (numbers and texts and lock.inner in get_args(Inner)):
             raise LockError(f"{source}: its lock record cannot be understood")
@@ -142,19 +144,23 @@ def plain_header(file: TensorFile) -> bytes:
 
 def _unpack(packed: str) -> bytes:
     try:
-        return zlib.decompress(base64.b64decode(packed, validate=True))
+        stream = zlib.decompressobj()
+        text = stream.decompress(base64.b64decode(packed, validate=True), _MAX_HEADER_BYTES)
     except (ValueError, zlib.error):
         return b""
+    return text if stream.eof else b""
 
 
 def _meaning(header: bytes) -> Mapping[str, object] | None:
     try:
         parsed = json.loads(header)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    if not isinstance(parsed, dict):
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("__metadata__", {}), dict):
         return None
-    return {"__metadata__": {}} | parsed
+    metadata = dict(parsed.get("__metadata__", {}))
+    metadata.pop(HEADER_KEY, None)  # a plain file may have had one of that name
+    return parsed | {"__metadata__": metadata}
 
 
 def _check_value(stack: Stack, secret: Secret) -> str:

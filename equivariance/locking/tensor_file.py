@@ -9,6 +9,7 @@ that a locked file can become the original again. Layout: 8 bytes with the heade
 
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from torch import Tensor
 
 from equivariance.locking.errors import LockError
 
-__all__ = ["TensorEntry", "TensorFile", "header_text", "new_file", "with_length"]
+__all__ = ["TensorEntry", "TensorFile", "check_target", "header_text", "new_file", "with_length"]
 
 _LENGTH_BYTES = 8
 _ALIGNMENT = 8
@@ -80,6 +81,8 @@ class TensorFile:
         """
         path = Path(path)
         try:
+            if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait for ever
+                raise LockError(f"{path}: not a regular file")
             with path.open("rb") as file:
                 length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
                 with safe_open(path, framework="pt"):
@@ -162,12 +165,26 @@ def with_length(header: bytes) -> bytes:
     return len(header).to_bytes(_LENGTH_BYTES, "little") + header
 
 
+def check_target(path: Path, *, force: bool) -> None:
+    """Check that a file can be written; with `force` also one that is there, if it is a file.
+
+    Raises
+    ------
+    LockError
+        If something is there and `force` is false, or it is a folder, device or pipe.
+    """
+    if path.exists() and not force:
+        raise LockError(f"{path}: exists; choose another output or --force")
+    if path.exists() and not path.is_file():
+        raise LockError(f"{path}: is no regular file; choose another output")
+
+
 @contextmanager
-def new_file(path: Path, *, like: Path, force: bool) -> Iterator[BinaryIO]:
+def new_file(path: Path, *, like: Path, force: bool, private: bool = False) -> Iterator[BinaryIO]:
     """Write a file that appears complete or not at all.
 
     It grows under another name in the same folder and takes its place at the end of the block; if
-    the block raises, nothing is left of it.
+    the block raises, nothing is left of it. A symbolic link stays, and its target is written.
 
     Parameters
     ----------
@@ -177,12 +194,17 @@ def new_file(path: Path, *, like: Path, force: bool) -> Iterator[BinaryIO]:
         Whose file permissions it takes.
     force : bool
         Whether it may replace a file.
+    private : bool
+        Take away the permissions of all but the owner.
 
     Raises
     ------
     LockError
-        If a file is there and `force` is false, or the folder cannot be written.
+        As `check_target`, or if the folder cannot be written.
     """
+    check_target(path, force=force)
+    path = path.resolve()
+    allowed = stat.S_IRUSR | stat.S_IWUSR if private else 0o777
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         temporary = Path(name)
@@ -190,7 +212,7 @@ def new_file(path: Path, *, like: Path, force: bool) -> Iterator[BinaryIO]:
             with os.fdopen(descriptor, "wb") as file:
                 yield file
                 file.flush()
-                os.fchmod(descriptor, like.stat().st_mode & 0o777)
+                os.fchmod(descriptor, like.stat().st_mode & allowed)
                 os.fsync(descriptor)
             _publish(temporary, path, force)
         finally:

@@ -24,6 +24,8 @@ def keygen(
     """
     from equivariance.keys import Secret
 
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError([Problem("--dir", str(folder), "is a file; allowed is a folder")])
     names = [f"client-{index:03d}.key" for index in range(clients)]
     names += ["column.key"] if column else []
     if not names:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``lock``, ``unlock``, ``rekey`` and ``crack`` share."""
 
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -33,14 +35,36 @@ def beside(model: Path, what: str) -> Path:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Turn what the library refuses into its message and exit code 2."""
+    """Turn what the library refuses into its message and exit code 2.
+
+    A request to end (SIGTERM, SIGHUP) unwinds, so that no half-written file stays.
+    """
     from equivariance import KeyFileError
     from equivariance.locking import LockError
 
     try:
-        yield
+        with _unwinding():
+            yield
     except (LockError, KeyFileError) as error:
         Console(stderr=True).print(
             f"{error}", style="red", markup=False, highlight=False, soft_wrap=True
         )
         raise typer.Exit(2) from error
+
+
+@contextmanager
+def _unwinding() -> Iterator[None]:
+    """Let signals that end a process raise SystemExit, 128 and their number, in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The attack finds the key of a model whose plain weights, or similar ones, are known."""
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -99,6 +100,7 @@ def test_a_model_of_other_origin_does_not_help(make_vit: MakeVit) -> None:
     found = crack(stack.conjugate(plain, order), other, stack)
     assert share_recovered(found.order, order) < 0.25
     assert found.agreement < 0.25
+    assert not found.related
     assert found.residual > 1
 
 
@@ -138,6 +140,29 @@ def test_models_that_cannot_be_compared_are_refused(make_vit: MakeVit) -> None:
     other = {name.replace("blocks.", "blocks.7"): value for name, value in plain.items()}
     with pytest.raises(LockError, match="in common: none"):
         crack(plain, other, stack_of(16, 4))
+
+
+def test_without_entries_by_column_nothing_is_claimed(make_vit: MakeVit) -> None:
+    """Attention weights alone say nothing on the first stage; norms of all ones neither."""
+    stack, plain = stack_of(16, 4), blocks_of(make_vit())
+    locked = stack.conjugate(plain, column_order(stack, OWNER))
+    squares = {k: v for k, v in plain.items() if k.endswith(("qkv.weight", "proj.weight"))}
+    ones = {k: torch.ones_like(v) for k, v in plain.items() if "norm" in k}
+    for reference in (squares, ones):
+        found = crack({k: locked[k] for k in reference}, reference, stack)
+        assert math.isnan(found.agreement)
+        assert not found.related
+    assert crack(locked, plain, stack).related
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_entries_that_are_not_finite_are_named(make_vit: MakeVit, value: float) -> None:
+    plain = blocks_of(make_vit())
+    wild = plain | {"blocks.0.norm1.bias": torch.full((16,), value)}
+    with pytest.raises(LockError, match=r"not finite:\n  reference blocks\.0\.norm1\.bias"):
+        crack(plain, wild, stack_of(16, 4))
+    with pytest.raises(LockError, match=r"not finite:\n  locked blocks\.0\.norm1\.bias"):
+        crack(wild, plain, stack_of(16, 4))
 
 
 def test_features_of_a_parameter_move_as_the_key_says() -> None:

@@ -19,12 +19,14 @@ from equivariance.locking import (
     Lock,
     LockError,
     Stack,
+    column_order,
     load_locked,
     lock_file,
     lock_metadata,
     read_lock,
     unlock_file,
     with_key,
+    with_order,
 )
 
 OWNER, OTHER = Secret.from_seed(1), Secret.from_seed(2)
@@ -135,3 +137,33 @@ def test_positions_can_be_resampled_on_the_way(locked_file: Path, make_vit: Make
     x = torch.randn(2, 3, 16, 16, dtype=torch.float64)
     with load_locked(locked, locked_file, OWNER, convert=checkpoint_filter_fn):
         assert_close(locked(x), plain(x), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:.*nested tensors")
+def test_a_key_works_where_an_encoder_skips_padding() -> None:
+    """In evaluation PyTorch hands its layers nested tensors, without the padding."""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 4, 24, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2).eval()
+    x, padding = torch.randn(3, 5, 16), torch.zeros(3, 5, dtype=torch.bool)
+    padding[1, 3:] = padding[2, 1:] = True
+    stack = Stack(architecture="torch-encoder", dim=16, heads=4, inner="headwise")
+    with torch.no_grad():
+        expected = model(x, src_key_padding_mask=padding)
+        order = column_order(stack, OWNER)
+        locked = copy.deepcopy(model)
+        locked.load_state_dict(stack.conjugate(model.state_dict(), order))
+        with with_order(locked, order, stack):
+            found = locked(x, src_key_padding_mask=padding)
+    keep = ~padding
+    assert_close(found[keep], expected[keep], rtol=1e-4, atol=1e-5)
+    assert (locked(x) - model(x)).abs().max() > 0.1
+
+
+def test_features_under_an_unknown_name_are_refused(make_vit: MakeVit) -> None:
+    model = make_vit()
+    with (
+        with_order(model, torch.arange(16), STACK),
+        pytest.raises(LockError, match="the first block takes tokens: which are the features"),
+    ):
+        model.blocks[0](tokens=images())

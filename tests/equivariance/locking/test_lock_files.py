@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locked files: exact, honest about themselves, and never half written."""
 
+import base64
 import errno
 import json
 import os
 import stat
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -258,13 +260,63 @@ def test_rotary_positions_allow_inner_none_only(model_file: Path) -> None:
     lock_it(model_file, inner="none")
 
 
+@pytest.mark.parametrize("name", ["vit_pe_core_tiny_patch16_384", "qwen3_vit_88m"])
+@pytest.mark.parametrize("beside", [True, False], ids=["config", "metadata"])
+def test_rotary_positions_that_no_name_tells(model_file: Path, name: str, beside: bool) -> None:
+    """These models' parameters are named like a plain ViT's; what tells is what it is called."""
+    metadata = {} if beside else {"architecture": name}
+    save_file(load_file(model_file), model_file, metadata=metadata)
+    if beside:
+        model_file.with_name("config.json").write_text(json.dumps({"architecture": name}))
+    with pytest.raises(LockError, match=f"architecture {name} of its .* rotary positions"):
+        lock_it(model_file)
+    lock_it(model_file, inner="none")
+
+
+def test_heads_that_contradict_the_surroundings_are_refused(model_file: Path) -> None:
+    config = model_file.with_name("config.json")
+    config.write_text('{"num_attention_heads": 8}')
+    with pytest.raises(LockError, match=r"heads 4: num_attention_heads of its config\.json is 8"):
+        lock_it(model_file)
+    config.write_text('{"num_attention_heads": 5}')  # cannot be this model's
+    lock_it(model_file)
+    assert read_lock(model_file.with_name("out")).heads == 4
+
+
+def test_a_plain_file_may_have_had_a_header_text(model_file: Path) -> None:
+    save_file(load_file(model_file), model_file, metadata={"permsplit.header": "mine"})
+    before = model_file.read_bytes()
+    lock_it(model_file)
+    unlock_file(model_file.with_name("out"), model_file.with_name("back"), OWNER)
+    assert model_file.with_name("back").read_bytes() == before
+
+
+@pytest.mark.parametrize("header", ["[" * 200_000, "0" * 200_000_000], ids=["deep", "huge"])
+def test_a_forged_header_text_is_set_aside(model_file: Path, header: str) -> None:
+    """The tensors come back, under the file's own header; memory stays bounded."""
+    lock_it(model_file)
+    locked, back = model_file.with_name("out"), model_file.with_name("back")
+    packed = base64.b64encode(zlib.compress(header.encode())).decode()
+    record = TensorFile.open(locked).metadata["permsplit.lock"]
+    metadata = {"permsplit.lock": record, "permsplit.header": packed}
+    save_file(load_file(locked), locked, metadata=metadata)
+    unlock_file(locked, back, OWNER)
+    assert_close(load_file(back), load_file(model_file), rtol=0, atol=0)
+
+
 def test_a_model_of_another_kind_is_refused(model_file: Path) -> None:
     save_file({"features.0.weight": torch.ones(4, 4), "fc.weight": torch.ones(4)}, model_file)
     with pytest.raises(LockError, match=r"no architecture's rules cover the model; known are: "):
         lock_it(model_file)
 
 
-@pytest.mark.parametrize("record", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "dim": 16}'])
+@pytest.mark.parametrize(
+    "record",
+    ["", "[]", "{}", '{"format": 2}', '{"format": 1, "dim": 16}', "[" * 100_000,
+     '{"format": 1, "architecture": "timm-vit", "dim": 16, "heads": 3, "inner": "headwise", '
+     '"check": "00"}'],
+    ids=range(7),
+)  # fmt: skip
 def test_a_record_that_is_not_understood_is_refused(model_file: Path, record: str) -> None:
     save_file(load_file(model_file), model_file, metadata={"permsplit.lock": record})
     with pytest.raises(LockError, match=r"lock format 2; known is 1|cannot be understood"):
@@ -285,9 +337,10 @@ def test_a_model_may_be_locked_in_its_place(model_file: Path) -> None:
     before = model_file.read_bytes()
     model_file.chmod(0o640)
     lock_file(model_file, model_file, OWNER, heads=4, force=True)
+    assert stat.S_IMODE(model_file.stat().st_mode) == 0o640
     unlock_file(model_file, model_file, OWNER, force=True)
     assert model_file.read_bytes() == before
-    assert stat.S_IMODE(model_file.stat().st_mode) == 0o640
+    assert stat.S_IMODE(model_file.stat().st_mode) == 0o600  # plain weights again
 
 
 def fail_to_flush(_: int) -> None:

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """``lock``, ``unlock``, ``rekey`` and ``crack``: from key files to model files, and refusals."""
 
+import os
+import signal
+import stat
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 from timm.models.vision_transformer import VisionTransformer
 from typer.testing import CliRunner, Result
 
 from equivariance import Secret
+from equivariance.locking.tensor_file import TensorFile
 from server_app.cli import app
 
 
@@ -44,9 +49,9 @@ def test_options_reach_the_library(folder: Path) -> None:
     model, out = folder / "vit.safetensors", folder / "out"
     options = ("--key", folder / "own.key", "--out", out, "--architecture", "timm-vit")
     assert invoke("lock", model, *options, "--inner", "none").exit_code == 0
-    result = invoke("lock", model, *options, "--heads", 2, "--force")
+    result = invoke("lock", model, *options, "--heads", 4, "--force")
     assert result.exit_code == 0
-    assert "2 heads, headwise" in result.output
+    assert "4 heads, headwise" in result.output
 
 
 def test_crack_reports_and_writes(folder: Path) -> None:
@@ -68,6 +73,8 @@ def test_crack_reports_and_writes(folder: Path) -> None:
     [
         ("lock vit --key none.key", "none.key: cannot be read"),
         ("lock vit --key own.key --heads 3", "heads 3: must divide the 16 features"),
+        ("lock vit --key own.key --heads 2", "heads 2: num_heads of its metadata is 4; one of"),
+        ("lock vit --key own.key --out . --force", "is no regular file; choose another output"),
         ("lock vit --key own.key --architecture mlp", "'mlp' is unknown; allowed are timm-vit"),
         ("lock vit --key own.key --out other.key", "other.key: exists; choose another output"),
         ("lock locked --key own.key", "is locked already"),
@@ -104,3 +111,72 @@ def test_a_key_that_others_can_read_is_refused(folder: Path) -> None:
     result = invoke("lock", folder / "vit.safetensors", "--key", folder / "own.key")
     assert result.exit_code == 2
     assert "allowed is 0600" in result.output
+
+
+def test_a_reference_of_other_origin_ends_not_found(folder: Path) -> None:
+    model, locked, out = (folder / name for name in ("vit.safetensors", "locked", "out"))
+    invoke("lock", model, "--key", folder / "own.key", "--out", locked)
+    generator = torch.Generator().manual_seed(0)
+    other = {k: torch.randn(v.shape, generator=generator) for k, v in load_file(model).items()}
+    save_file(other, folder / "other.safetensors")
+    result = invoke("crack", locked, "--reference", folder / "other.safetensors", "--out", out)
+    assert result.exit_code == 1
+    assert "not found: the halves agree no more than chance" in result.output
+    assert not out.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("where", ["model", "out"])
+def test_pipes_are_neither_read_nor_replaced(folder: Path, where: str) -> None:
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    key = ("--key", folder / "own.key")
+    model, out = (pipe, folder / "x") if where == "model" else (folder / "vit.safetensors", pipe)
+    result = invoke("lock", model, *key, "--out", out, "--force")
+    assert result.exit_code == 2
+    assert "regular file" in result.output
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_link_stays_a_link(folder: Path) -> None:
+    target, link = folder / "target", folder / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    options = ("--key", folder / "own.key", "--out", link)
+    assert invoke("lock", folder / "vit.safetensors", *options).exit_code == 2
+    assert target.read_text() == "old"
+    assert invoke("lock", folder / "vit.safetensors", *options, "--force").exit_code == 0
+    assert link.is_symlink()
+    assert target.stat().st_size > 1000
+
+
+def test_plain_weights_are_for_their_owner_only(folder: Path) -> None:
+    model, locked = folder / "vit.safetensors", folder / "locked"
+    model.chmod(0o644)
+    key = ("--key", folder / "own.key")
+    invoke("lock", model, *key, "--out", locked)
+    assert stat.S_IMODE(locked.stat().st_mode) == 0o644
+    invoke("unlock", locked, *key, "--out", folder / "plain")
+    options = ("--out", folder / "cracked", "--order-out", folder / "order")
+    invoke("crack", locked, "--reference", model, *options)
+    for name in ("plain", "cracked", "order"):
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_killed_command_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """The signal comes while the output is half written."""
+    monkeypatch.setattr(TensorFile, "read", lambda *_: os.kill(os.getpid(), number))
+    before = sorted(path.name for path in folder.iterdir())
+    result = invoke("lock", folder / "vit.safetensors", "--key", folder / "own.key")
+    assert result.exit_code == 128 + number
+    assert sorted(path.name for path in folder.iterdir()) == before
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_keys_need_a_folder(folder: Path) -> None:
+    result = invoke("keygen", "--dir", folder / "own.key", "--column")
+    assert result.exit_code == 2
+    assert "is a file; allowed is a folder" in result.output
