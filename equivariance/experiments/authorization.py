@@ -34,11 +34,11 @@ class AuthorizationOptions(ViTOptions):
     fit: Literal["all", "probe"] = Field(
         "all", description="Fine-tuning: all parameters, or the head alone (a linear probe)."
     )
-    steps: int = Field(40, ge=0, description="Optimiser steps of fine-tuning.")
+    steps: int = Field(40, ge=1, description="Optimiser steps of fine-tuning.")
     lr: float = Field(1e-3, gt=0, description="Learning rate of fine-tuning, falling to zero.")
     train_images: int = Field(200, ge=0, description="At most so many to fine-tune on; 0: all.")
     margin: float = Field(
-        5.0, ge=0, le=100, description="Points by which no key must fall behind the key."
+        5.0, gt=0, le=100, description="Points by which no key must fall behind the key."
     )
 
 

@@ -8,6 +8,7 @@ mask moves along. The negative control leaves the mask where it was.
 import pandas as pd
 
 from equivariance.experiments.data.texts import load_pairs
+from equivariance.experiments.errors import ExperimentError
 from equivariance.experiments.models.language import (
     LanguageOptions,
     bert_classifier,
@@ -51,6 +52,12 @@ def run(options: BertSnliOptions) -> pd.DataFrame:
     )
     assert examples is not None
     train, test = held_out(examples, more, options)
+    lengths = test.inputs["attention_mask"].sum(1)
+    if bool((lengths == lengths[0]).all()):
+        raise ExperimentError(
+            f"test-texts = {options.test_texts}: all {len(test)} have one length, so none is "
+            f"padded, and nothing shows what a mask that stays behind does"
+        )
     results = Results()
     subject = compare_training(
         results,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from equivariance.experiments.errors import ExperimentError
+
 __all__ = ["Batch", "Examples", "as_they_are", "batches", "sequential"]
 
 Inputs = dict[str, Tensor]
@@ -54,9 +56,17 @@ class Examples:
         return self.take(torch.randperm(len(self), generator=_generator(seed)))
 
     def split(self, share: float, seed: int) -> tuple["Examples", "Examples"]:
-        """Return two disjoint parts, the second one `share` of all."""
+        """Return two disjoint parts, the second one `share` of all, none of them empty.
+
+        Raises
+        ------
+        ExperimentError
+            If there are fewer than two examples.
+        """
+        if len(self) < 2:
+            raise ExperimentError(f"{len(self)} example: cannot be split into training and test")
         mixed = self.shuffled(seed)
-        held = max(1, round(share * len(self)))
+        held = min(max(1, round(share * len(self))), len(self) - 1)
         indices = torch.arange(len(self))
         return mixed.take(indices[held:]), mixed.take(indices[:held])
 

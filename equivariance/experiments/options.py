@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from equivariance.experiments.errors import ExperimentError
 
-__all__ = ["DType", "Options", "describe_options", "parse_options"]
+__all__ = ["DType", "Options", "describe_options", "parse_options", "synthetic_count"]
 
 T = TypeVar("T", bound="Options")
 DType = Literal["float64", "float32"]
@@ -33,7 +33,7 @@ class Options(BaseModel):
         populate_by_name=True,
     )
 
-    seed: int = Field(0, ge=0, description="Decides data, weights, batches and keys.")
+    seed: int = Field(0, ge=0, lt=2**32, description="Decides data, weights, batches and keys.")
     dtype: DType = Field("float64", description="Precision; decides the tolerances.")
     device: str = Field("cpu", description="Torch device, such as cuda.")
 
@@ -41,8 +41,8 @@ class Options(BaseModel):
     @classmethod
     def _exists(cls, device: str) -> str:
         try:
-            torch.empty(0, device=device)
-        except (RuntimeError, AssertionError) as error:
+            torch.zeros(1, device=device).item()  # meta has no numbers
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
             raise ValueError(f"torch cannot use it: {str(error).splitlines()[0]}") from error
         return device
 
@@ -55,6 +55,22 @@ class Options(BaseModel):
     def torch_dtype(self) -> torch.dtype:
         """The precision as torch has it."""
         return torch.float64 if self.dtype == "float64" else torch.float32
+
+
+def synthetic_count(place: str) -> int | None:
+    """Return N of `synthetic:N`, or None if a value of `data` is something else.
+
+    Raises
+    ------
+    ExperimentError
+        If N is no whole number of at least 10.
+    """
+    kind, _, count = place.partition(":")
+    if kind != "synthetic":
+        return None
+    if not (count.isascii() and count.isdigit()) or int(count) < 10:
+        raise ExperimentError(f"data = {place}: synthetic:N wants N of at least 10")
+    return int(count)
 
 
 def parse_options(kind: type[T], values: Mapping[str, object]) -> T:

@@ -32,12 +32,12 @@ FEATURES = 4
 class PmaOptions(Options):
     """Sets of random points, of which the model learns the largest first coordinate."""
 
-    dim: int = Field(32, ge=1, description="Features of an element.")
+    dim: int = Field(32, ge=4, description="Features of an element.")
     heads: int = Field(4, ge=1, description="Attention heads; must divide dim.")
     seeds: int = Field(2, ge=1, description="Seed vectors of the pooling.")
     elements: int = Field(20, ge=2, description="Elements of a set.")
     batch_size: int = Field(16, ge=1, description="Sets of a step.")
-    steps: int = Field(50, ge=0, description="Steps of AdamW after which weights are compared.")
+    steps: int = Field(50, ge=1, description="Steps of AdamW after which weights are compared.")
 
 
 def run(options: PmaOptions) -> pd.DataFrame:

@@ -36,7 +36,8 @@ class Claim(StrEnum):
     DIFFERENT = "different"
     """Negative control: `max_rel` is at least the tolerance."""
     CHANCE = "at chance"
-    """`max_abs`, the distance from chance, is at most the tolerance."""
+    """`max_abs`, the distance from chance, is at most the tolerance, and the plain model's is more:
+    what never learned anything has nothing to lose."""
     WORSE = "worse"
     """The value is on the bad side of the reference by at least the tolerance."""
 
@@ -99,10 +100,14 @@ class Results:
         value: float,
         chance: float,
         *,
+        plain: float,
         tolerance: float,
         paper: Paper = None,
     ) -> None:
-        """Claim that a number is within `tolerance` of what guessing reaches."""
+        """Claim that a number is within `tolerance` of what guessing reaches, and `plain` beyond.
+
+        `plain` is what the model reaches with its key.
+        """
         distance = abs(value - chance)
         self._rows.append(
             Row(
@@ -113,7 +118,7 @@ class Results:
                 claim=Claim.CHANCE,
                 max_abs=distance,
                 tolerance=tolerance,
-                holds=distance <= tolerance,
+                holds=distance <= tolerance < plain - chance,
             )
         )
 

@@ -92,6 +92,7 @@ def classify_reviews(
         case,
         mean(one.score for one in found),
         100 / classes,
+        plain=plain.score,
         tolerance=15.0,
         paper=paper_test_time.get(case),
     )

@@ -44,7 +44,7 @@ class AdapterOptions(DenseOptions):
 
     stages: int = Field(2, ge=1, description="Groups of blocks; at most depth.")
     depth: int = Field(2, ge=1, description="Blocks, if model is empty.")
-    dim: int = Field(32, ge=1, description="Features of a token, if model is empty.")
+    dim: int = Field(32, ge=4, description="Features of a token, if model is empty.")
     steps: int = Field(150, ge=0, description="Optimiser steps.")
     batch_size: int = Field(16, ge=1, description="Examples of a step.")
     lr: float = Field(4e-3, gt=0, description="Learning rate, falling to zero along a cosine.")
@@ -63,10 +63,11 @@ def run(options: AdapterOptions) -> pd.DataFrame:
         results.measured(name, "plain", score, paper=PAPER[name])
     for case in ("row", "column", "row and column"):
         columns = order if "column" in case else None
-        twin = model if columns is None else _conjugated(model, heads, columns)
+        twin = model if columns is None else _conjugated(model, heads, columns, options)
         with _permuted(twin, options, rows="row" in case, columns=columns):
             found = _measure(twin, data.test, options)
-            found_gradients = _unconjugate(gradients(twin, data.train, options), heads, columns)
+            found_gradients = gradients(twin, data.train, options)
+        found_gradients = _unconjugate(found_gradients, heads, columns, options)
         results.equal("outputs", case, found.outputs, plain.outputs, tolerance=tolerance)
         results.equal("gradients", case, found_gradients, plain_gradients, tolerance=tolerance)
         for name, score in found.scores.items():
@@ -118,23 +119,29 @@ def _model(
 
 def _column_order(model: ViTAdapter, heads: int, options: AdapterOptions) -> Tensor:
     dim = model.head.in_channels
-    order = sample_column_order(secret_of(options, "columns"), dim=dim, heads=heads)
+    group = heads if options.inner == "headwise" else 1
+    order = sample_column_order(secret_of(options, "columns"), dim=dim, heads=group)
     return order.to(options.device)
 
 
-def _conjugated(model: ViTAdapter, heads: int, order: Tensor) -> ViTAdapter:
+def _conjugated(
+    model: ViTAdapter, heads: int, order: Tensor, options: AdapterOptions
+) -> ViTAdapter:
     twin = copy.deepcopy(model)
-    conjugate_(twin.trunk, order, heads=heads, rules=ADAPTER_RULES)
+    conjugate_(twin.trunk, order, heads=heads, inner=options.inner, rules=ADAPTER_RULES)
     return twin
 
 
 def _unconjugate(
-    named: Mapping[str, Tensor], heads: int, order: Tensor | None
+    named: Mapping[str, Tensor], heads: int, order: Tensor | None, options: AdapterOptions
 ) -> dict[str, Tensor]:
     if order is None:
         return dict(named)
     trunk = {name: value for name, value in named.items() if name.startswith(_PREFIX)}
-    return dict(named) | conjugate_state(trunk, invert(order), heads=heads, rules=ADAPTER_RULES)
+    plain = conjugate_state(
+        trunk, invert(order), heads=heads, inner=options.inner, rules=ADAPTER_RULES
+    )
+    return dict(named) | plain
 
 
 @contextmanager

@@ -63,6 +63,7 @@ def run(options: ViTTestTimeOptions) -> pd.DataFrame:
         case,
         mean(one.score for one in found),
         100 / data.classes,
+        plain=plain.score,
         tolerance=10.0,
         paper=PAPER_PLAIN_INPUTS,
     )

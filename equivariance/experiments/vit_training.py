@@ -25,7 +25,7 @@ PAPER = {"plain": 97.75, "row": 97.73, "column": 97.94}
 class ViTTrainingOptions(ViTOptions):
     """Three trainings in place of one, so fewer steps by default."""
 
-    steps: int = Field(100, ge=0, description="Optimiser steps.")
+    steps: int = Field(100, ge=1, description="Optimiser steps.")
 
 
 def run(options: ViTTrainingOptions) -> pd.DataFrame:

@@ -51,9 +51,12 @@ def verify(
         table = experiment.run(options)
     except ExperimentError as error:
         _refuse(str(error))
-    if out is not None:
-        table.to_csv(out, index=False)
     _print(results_table(name, table))
+    if out is not None:
+        try:
+            table.to_csv(out, index=False)
+        except OSError as error:
+            _refuse(f"--out {out}: cannot be written: {error.strerror or error}")
     broken = failures(table)
     if len(broken):
         cases = "; ".join(f"{row.quantity}, {row.case}" for row in broken.itertuples())
@@ -118,6 +121,12 @@ def _check_writable(out: Path | None) -> None:
         _refuse(f"--out {out}: the folder {out.parent} does not exist")
     if out is not None and out.is_dir():
         _refuse(f"--out {out}: is a folder; give a file")
+    if out is not None and not out.exists():
+        try:
+            out.touch()
+            out.unlink()
+        except OSError as error:
+            _refuse(f"--out {out}: cannot be written: {error.strerror or error}")
 
 
 def _print(shown: Table) -> None:

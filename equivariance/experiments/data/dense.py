@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from PIL import Image
 from pydantic import Field
-from torchvision.transforms.functional import pil_to_tensor
 
-from equivariance.experiments.data.images import ImageData, normalised
+from equivariance.experiments.data.images import ImageData, normalised, read_image
 from equivariance.experiments.data.shapes import SHAPES, draw_shapes
 from equivariance.experiments.errors import ExperimentError
 from equivariance.experiments.examples import Examples
 from equivariance.experiments.models.vit import ViTOptions
+from equivariance.experiments.options import synthetic_count
 
 __all__ = ["IGNORED", "DenseOptions", "load_dense"]
 
@@ -41,14 +41,12 @@ def load_dense(options: DenseOptions) -> ImageData:
     ExperimentError
         If there is no such source or folder, or images lack their annotation.
     """
-    kind, _, count = options.data.partition(":")
-    if kind != "synthetic":
+    count = synthetic_count(options.data)
+    if count is None:
         return _folder(Path(options.data).expanduser(), options)
-    if not count.isdigit() or int(count) < 10:
-        raise ExperimentError(f"data = {options.data}: synthetic:N wants N of at least 10")
     prepare = normalised(options.torch_dtype)
     splits = []
-    for number, seed in ((int(count), 2 * options.seed), (60, 2 * options.seed + 1)):
+    for number, seed in ((count, 2 * options.seed), (60, 2 * options.seed + 1)):
         images, _, masks = draw_shapes(number, options.image_size, seed=seed)
         splits.append(Examples({"x": images}, masks, prepare).shuffled(options.seed))
     train, test = splits
@@ -91,7 +89,13 @@ def _pairs(
     root: Path, split: str, paths: list[Path], side: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     for path in paths:
-        with Image.open(path) as image, Image.open(_annotation(root, split, path)) as mask:
-            small = image.convert("RGB").resize((side, side), Image.Resampling.BICUBIC)
-            classes = np.asarray(mask.resize((side, side), Image.Resampling.NEAREST), np.int64)
-        yield pil_to_tensor(small), torch.from_numpy(np.where(classes == 0, IGNORED, classes - 1))
+        image, annotation = read_image(path, side), _annotation(root, split, path)
+        try:
+            with Image.open(annotation) as mask:
+                small = mask.resize((side, side), Image.Resampling.NEAREST)
+                classes = np.asarray(small, np.int64)
+        except (OSError, ValueError, SyntaxError) as error:
+            raise ExperimentError(f"{annotation}: cannot be read as an image: {error}") from error
+        if classes.ndim != 2:
+            raise ExperimentError(f"{annotation}: wants one channel, the number of the class")
+        yield image, torch.from_numpy(np.where(classes == 0, IGNORED, classes - 1))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Labelled images for classification: computed, from a folder, or from the hub."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,9 +14,9 @@ from torchvision.transforms.functional import pil_to_tensor
 from equivariance.experiments.data.shapes import draw_shapes
 from equivariance.experiments.errors import ExperimentError
 from equivariance.experiments.examples import Examples, Inputs
-from equivariance.experiments.options import Options
+from equivariance.experiments.options import Options, synthetic_count
 
-__all__ = ["ImageData", "ImageOptions", "load_images", "normalised"]
+__all__ = ["ImageData", "ImageOptions", "load_images", "normalised", "read_image"]
 
 _SUFFIXES = {".png", ".jpg", ".jpeg"}
 
@@ -51,8 +51,9 @@ def load_images(options: ImageOptions) -> ImageData:
         If there is no such source, folder or split.
     """
     kind, _, place = options.data.partition(":")
-    if kind == "synthetic":
-        data = _synthetic(place, options)
+    count = synthetic_count(options.data)
+    if count is not None:
+        data = _synthetic(count, options)
     elif kind == "hf" and place:
         data = _hub(place, options)
     else:
@@ -74,10 +75,8 @@ def normalised(
     return prepare
 
 
-def _synthetic(count_text: str, options: ImageOptions) -> ImageData:
-    if not count_text.isdigit() or int(count_text) < 10:
-        raise ExperimentError(f"data = {options.data}: synthetic:N wants N of at least 10")
-    count, tests = int(count_text), max(options.test_images, 100)
+def _synthetic(count: int, options: ImageOptions) -> ImageData:
+    tests = max(options.test_images, 100)
     train, test = (
         _examples(*draw_shapes(n, options.image_size, seed=seed)[:2], options)
         for n, seed in ((count, 2 * options.seed), (tests, 2 * options.seed + 1))
@@ -110,7 +109,7 @@ def _class_folders(place: Path, classes: list[str], limit: int, options: ImageOp
     if not paths:
         raise ExperimentError(f"{place}: has no .png or .jpg in folders {', '.join(classes)}")
     chosen = [paths[index] for index in _chosen(len(paths), limit, options)]
-    images = _stack((Image.open(path) for path, _ in chosen), options.image_size)
+    images = torch.stack([read_image(path, options.image_size) for path, _ in chosen])
     return _examples(images, torch.tensor([label for _, label in chosen]), options)
 
 
@@ -131,7 +130,7 @@ def _hub(name: str, options: ImageOptions) -> ImageData:
     loaded = []
     for split, limit in (("train", options.train_images), (test, options.test_images)):
         part = splits[split].select(_chosen(len(splits[split]), limit, options))
-        images = _stack((row[image] for row in part), options.image_size)
+        images = torch.stack([_resized(row[image], options.image_size) for row in part])
         loaded.append(_examples(images, torch.tensor(list(part[label])), options))
     return ImageData(loaded[0], loaded[1], 1 + int(max(part.labels.max() for part in loaded)))
 
@@ -143,14 +142,19 @@ def _chosen(count: int, limit: int, options: ImageOptions) -> list[int]:
     return found
 
 
-def _stack(images: Iterable[Image.Image], side: int) -> Tensor:
-    """Resize as bytes [3, side, side] each; one image at a time is open."""
-    return torch.stack(
-        [
-            pil_to_tensor(image.convert("RGB").resize((side, side), Image.Resampling.BICUBIC))
-            for image in images
-        ]
-    )
+def read_image(path: Path, side: int) -> Tensor:
+    """Read an image file as bytes [3, side, side]; ExperimentError if it is broken."""
+    try:
+        with Image.open(path) as image:
+            return _resized(image, side)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ExperimentError(f"{path}: cannot be read as an image: {error}") from error
+
+
+def _resized(image: Image.Image, side: int) -> Tensor:
+    small = image.convert("RGB").resize((side, side), Image.Resampling.BICUBIC)
+    found: Tensor = pil_to_tensor(small)
+    return found
 
 
 def _examples(images: Tensor, labels: Tensor, options: ImageOptions) -> Examples:

@@ -15,7 +15,7 @@ from equivariance.experiments.data.sentences import (
     sentence_pairs,
 )
 from equivariance.experiments.errors import ExperimentError
-from equivariance.experiments.options import Options
+from equivariance.experiments.options import Options, synthetic_count
 
 __all__ = ["TextOptions", "load_pairs", "load_prose", "load_reviews"]
 
@@ -38,7 +38,7 @@ class TextOptions(Options):
 
 def load_reviews(options: TextOptions, place: str) -> list[TextExample]:
     """Load texts with their label, 0 or 1; `place` is the value of an option."""
-    count = _synthetic(place)
+    count = synthetic_count(place)
     if count is not None:
         return reviews(count, seed=options.seed)
     found = []
@@ -55,15 +55,16 @@ def load_reviews(options: TextOptions, place: str) -> list[TextExample]:
 
 def load_pairs(options: TextOptions, place: str) -> list[PairExample]:
     """Load pairs of sentences with their label, 0, 1 or 2."""
-    count = _synthetic(place)
+    count = synthetic_count(place)
     if count is not None:
         return sentence_pairs(count, seed=options.seed)
     found = []
     for number, line in _lines(place, ".tsv"):
         cells = line.rstrip("\r\n").split("\t")
-        if len(cells) != 3 or not cells[2].isdigit():
+        if len(cells) != 3 or cells[2].strip() not in ("0", "1", "2"):
             raise ExperimentError(
-                f"{place}, line {number}: wants premise, hypothesis and label, apart by tabs"
+                f"{place}, line {number}: wants premise, hypothesis and label (0, 1 or 2), apart "
+                f"by tabs"
             )
         found.append((cells[0], cells[1], int(cells[2])))
     return found
@@ -71,19 +72,10 @@ def load_pairs(options: TextOptions, place: str) -> list[PairExample]:
 
 def load_prose(options: TextOptions, place: str, *, seed: int) -> str:
     """Load running text; of computed text, N sentences by `seed`."""
-    count = _synthetic(place)
+    count = synthetic_count(place)
     if count is not None:
         return prose(count, seed=seed)
     return "\n".join(line for _, line in _lines(place, ".txt"))
-
-
-def _synthetic(place: str) -> int | None:
-    kind, _, count = place.partition(":")
-    if kind != "synthetic":
-        return None
-    if not count.isdigit() or int(count) < 10:
-        raise ExperimentError(f"data = {place}: synthetic:N wants N of at least 10")
-    return int(count)
 
 
 def _lines(place: str, suffix: str) -> Iterator[tuple[int, str]]:

@@ -195,7 +195,9 @@ class ViTAdapter(nn.Module):
         fine = side // max(stride // 2, 1)
         sides = (fine, -(-fine // 2), -(-fine // 4))
         grids = [(s, s) for s in sides] if convolution else None
-        vit.blocks, vit.norm, vit.head = nn.Sequential(), nn.Identity(), nn.Identity()
+        # Only the embedding is used; what stayed without use would have no gradient.
+        vit.blocks, vit.attn_pool = nn.Sequential(), None
+        vit.norm, vit.fc_norm, vit.head = nn.Identity(), nn.Identity(), nn.Identity()
         self.embedding = vit
         self.prior = SpatialPrior(dim, stride)
         cuts = [len(blocks) * i // stages for i in range(stages + 1)]

@@ -38,14 +38,14 @@ class LanguageOptions(TextOptions, TrainingOptions):
         "empty: a small random one of the sizes below.",
     )
     lr: float = Field(4e-3, gt=0, description="Learning rate, falling to zero along a cosine.")
-    dim: int = Field(32, ge=2, description="Features of a token, if model is empty.")
+    dim: int = Field(32, ge=4, description="Features of a token, if model is empty.")
     depth: int = Field(2, ge=1, description="Blocks, if model is empty.")
     heads: int = Field(4, ge=1, description="Attention heads, if model is empty.")
     vocabulary: int = Field(
         8000, ge=10, description="Most frequent words that are known, if model is empty."
     )
     max_length: int = Field(64, ge=4, description="Tokens after which a text is cut.")
-    steps: int = Field(80, ge=0, description="Optimiser steps.")
+    steps: int = Field(80, ge=1, description="Optimiser steps.")
 
 
 def tokenizer_for(options: LanguageOptions, texts: Sequence[str]) -> Any:

@@ -16,7 +16,8 @@ from equivariance.experiments.errors import ExperimentError
 from equivariance.experiments.examples import Examples, sequential
 from equivariance.experiments.subject import Subject
 from equivariance.experiments.training import TrainingOptions, train
-from equivariance.locking import Stack
+from equivariance.heads import attention_heads
+from equivariance.locking import LockError, Stack
 
 __all__ = ["ViTOptions", "build_vit", "fit_vit", "for_model"]
 
@@ -31,7 +32,7 @@ class ViTOptions(ImageOptions, TrainingOptions):
         "", description="Weights of `model`: a .safetensors file, or hub; empty: random."
     )
     patch_size: int = Field(8, ge=1, description="Side of a patch in pixels, if model is empty.")
-    dim: int = Field(48, ge=1, description="Features of a token, if model is empty.")
+    dim: int = Field(48, ge=4, description="Features of a token, if model is empty.")
     depth: int = Field(3, ge=1, description="Blocks, if model is empty.")
     heads: int = Field(4, ge=1, description="Attention heads, if model is empty.")
     inner: Literal["headwise", "none"] = Field(
@@ -54,13 +55,7 @@ def build_vit(options: ViTOptions, classes: int) -> Subject:
     if options.weights and options.weights != "hub":
         _load(model, Path(options.weights).expanduser())
     model.to(options.device, options.torch_dtype).eval()
-    stack = Stack(
-        architecture="timm-vit",
-        dim=model.embed_dim,
-        heads=model.blocks[0].attn.num_heads,
-        inner=options.inner,
-    )
-    return Subject(model, stack)
+    return Subject(model, _stack(model, options))
 
 
 def for_model(data: ImageData, subject: Subject, options: ViTOptions) -> ImageData:
@@ -120,6 +115,22 @@ def _named(options: ViTOptions, classes: int) -> Any:
     if not isinstance(model, VisionTransformer):
         raise ExperimentError(f"model = {options.model}: is no timm VisionTransformer")
     return model
+
+
+def _stack(model: Any, options: ViTOptions) -> Stack:
+    heads = set(attention_heads(model.blocks).values())
+    if len(heads) != 1:
+        kind = type(model.blocks[0]).__name__
+        raise ExperimentError(f"model = {options.model}: its blocks are {kind}: no rule for them")
+    stack = Stack(
+        architecture="timm-vit", dim=model.embed_dim, heads=heads.pop(), inner=options.inner
+    )
+    shapes = {name: tuple(p.shape) for name, p in model.blocks[:1].named_parameters()}
+    try:
+        stack.check_shapes(shapes, torch.arange(stack.dim))
+    except LockError as error:
+        raise ExperimentError(f"model = {options.model}: {error}") from error
+    return stack
 
 
 def _load(model: Any, path: Path) -> None:

@@ -155,3 +155,43 @@ def test_parts_are_disjoint_and_batches_repeat() -> None:
         assert torch.equal(labels, other)
         assert len(labels.unique()) == 4
     assert torch.cat([labels for _, labels in found[:2]]).unique().numel() == 8
+
+
+def test_broken_images_are_named(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        for name in ("a", "b"):
+            (tmp_path / split / name).mkdir(parents=True)
+            Image.new("RGB", (8, 8)).save(tmp_path / split / name / "0.png")
+    broken = tmp_path / "test" / "b" / "0.png"
+    broken.write_bytes(broken.read_bytes()[:40])
+    with pytest.raises(ExperimentError, match=r"test/b/0\.png: cannot be read as an image"):
+        load_images(ImageOptions.of(data=str(tmp_path)))
+
+
+@pytest.mark.parametrize("place", ["synthetic:\u00b2", "synthetic:9", "synthetic:", "synthetic:-1"])
+def test_counts_are_whole_numbers(place: str) -> None:
+    message = f"data = {place}: synthetic:N wants N of at least 10"
+    with pytest.raises(ExperimentError, match=message):
+        load_images(ImageOptions.of(data=place))
+    with pytest.raises(ExperimentError, match=message):
+        load_dense(DenseOptions.of(data=place))
+    with pytest.raises(ExperimentError, match=message):
+        load_pairs(TextOptions.of(), place)
+
+
+@pytest.mark.parametrize("label", ["3", "\u00b2", "-1", "entailment"])
+def test_labels_of_pairs_are_0_1_or_2(tmp_path: Path, label: str) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text(f"a\tb\t0\nc\td\t{label}\n", encoding="utf-8")
+    with pytest.raises(ExperimentError, match=r"line 2: wants .* label \(0, 1 or 2\)"):
+        load_pairs(TextOptions.of(), str(path))
+
+
+@pytest.mark.parametrize("share", [0.001, 0.5, 0.999])
+def test_neither_part_of_a_split_is_empty(share: float) -> None:
+    examples = Examples({"x": torch.arange(10)}, torch.arange(10))
+    kept, held = examples.split(share, 0)
+    assert len(kept) > 0 < len(held)
+    assert sorted([*kept.labels.tolist(), *held.labels.tolist()]) == list(range(10))
+    with pytest.raises(ExperimentError, match="1 example: cannot be split"):
+        examples.first(1).split(share, 0)

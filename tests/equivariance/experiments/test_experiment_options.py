@@ -45,3 +45,16 @@ def test_every_experiment_describes_its_options(name: str) -> None:
     assert [row[0] for row in rows if row[0] in ("seed", "dtype", "device")]
     defaults = {row[0]: "" if row[2] == '""' else row[2] for row in rows}
     assert parse_options(kind, defaults) == kind.of()
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"seed": str(2**40)}, "seed = 1099511627776: input should be less than 4294967296"),
+        ({"device": "meta"}, "device = meta"),
+        ({"steps": "0"}, "steps = 0: input should be greater than or equal to 1"),
+    ],
+)
+def test_values_with_which_nothing_can_be_shown(values: dict[str, str], problem: str) -> None:
+    with pytest.raises(ExperimentError, match=problem):
+        parse_options(PmaOptions, values)

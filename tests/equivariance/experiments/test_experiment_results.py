@@ -38,14 +38,15 @@ def test_a_negative_control_fails_if_nothing_differs() -> None:
 
 def test_chance_and_worse_look_at_the_value() -> None:
     results = Results()
-    results.at_chance("accuracy %", "near", 12.0, 10.0, tolerance=2.0)
-    results.at_chance("accuracy %", "far", 7.9, 10.0, tolerance=2.0)
+    results.at_chance("accuracy %", "near", 12.0, 10.0, plain=90.0, tolerance=2.0)
+    results.at_chance("accuracy %", "far", 7.9, 10.0, plain=90.0, tolerance=2.0)
+    results.at_chance("accuracy %", "nothing to lose", 12.0, 10.0, plain=12.0, tolerance=2.0)
     results.worse("accuracy %", "worse", 80.0, 90.0, tolerance=10.0)
     results.worse("accuracy %", "better", 99.0, 90.0, tolerance=0.0)
     results.worse("perplexity", "worse", 9.0, 3.0, tolerance=6.0, higher_is_better=False)
     results.worse("perplexity", "better", 2.0, 3.0, tolerance=0.0, higher_is_better=False)
     table = results.frame()
-    assert table["holds"].tolist() == [True, False, True, False, True, False]
+    assert table["holds"].tolist() == [True, False, False, True, False, True, False]
 
 
 def test_a_measurement_claims_nothing() -> None:

@@ -27,7 +27,7 @@ def test_pma_outputs_and_gradients_align(heads: int, seeds: int, elements: int, 
 
 
 def test_pma_controls_see_the_order() -> None:
-    table = EXPERIMENTS["pma"].run_with({"steps": 0})
+    table = EXPERIMENTS["pma"].run_with({"steps": 1})
     assert table[table["claim"] == "different"]["holds"].tolist() == [True, True]
     assert set(table["paper"].dropna()) == {"pseudo-invariant"}
 

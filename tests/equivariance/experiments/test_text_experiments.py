@@ -88,3 +88,9 @@ def test_models_that_cannot_be_built(options: dict[str, Any], message: str) -> N
     pytest.importorskip("transformers")
     with pytest.raises(ExperimentError, match=message):
         ran("gpt2-imdb", **options)
+
+
+def test_without_padding_the_control_would_show_nothing() -> None:
+    pytest.importorskip("transformers")
+    with pytest.raises(ExperimentError, match="test-texts = 1: all 1 have one length"):
+        ran("bert-snli", test_texts=1)

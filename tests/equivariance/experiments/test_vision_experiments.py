@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch import Tensor, nn
 
-from equivariance.experiments import EXPERIMENTS, ExperimentError, failures
+from equivariance import conjugate_
+from equivariance.experiments import EXPERIMENTS, ExperimentError, failures, vit_adapter
 from equivariance.experiments.models.vit import ViTOptions, build_vit
 from equivariance.experiments.subject import Subject
 from equivariance.experiments.vit_test_time import ViTTestTimeOptions, run
@@ -71,8 +73,22 @@ def test_dense_prediction_with_injectors_and_extractors() -> None:
     assert control["max_rel"].item() > 1e-3
 
 
+@pytest.mark.parametrize("inner", ["headwise", "none"])
+def test_dense_prediction_heeds_the_group(monkeypatch: pytest.MonkeyPatch, inner: str) -> None:
+    seen: list[tuple[str, bool]] = []
+
+    def watch(module: nn.Module, order: Tensor, *, inner: Any, **options: Any) -> None:
+        heads = order.reshape(2, -1) // (order.numel() // 2)
+        seen.append((inner, bool((heads == heads[:, :1]).all())))
+        conjugate_(module, order, inner=inner, **options)
+
+    monkeypatch.setattr(vit_adapter, "conjugate_", watch)
+    assert failures(ran("vit-adapter", steps=1, stages=1, inner=inner)).empty
+    assert seen == [(inner, inner == "headwise")] * 2
+
+
 def test_with_the_key_fine_tuning_is_the_normal_one() -> None:
-    options = {"steps": 3, "pretrain_steps": 3, "train_images": 10, "margin": 0}
+    options = {"steps": 3, "pretrain_steps": 3, "train_images": 10, "margin": 1}
     table = ran("authorization", **options)
     with_key = table[table["case"] == "with key"]
     assert with_key["holds"].all()
@@ -102,6 +118,7 @@ def test_weights_of_a_file_and_a_probe(tmp_path: Path) -> None:
         ({"dim": 15}, "dim = 15: must be a multiple of 2"),
         ({"image_size": 17}, "image-size = 17: must be a multiple of 8"),
         ({"model": "resnet18"}, "model = resnet18"),
+        ({"model": "vit_pwee_patch16_reg1_gap_256"}, r"in_norm\.weight \[256\]: no rule"),
         ({"model": "vit_nowhere"}, "model = vit_nowhere: timm cannot build it"),
         ({"weights": "none.safetensors"}, "cannot be loaded"),
     ],
