@@ -143,7 +143,7 @@ def _batches(rows: NDArray[np.int64], recipe: Recipe, seed: int) -> Iterator[NDA
 
 
 def _set_rate(optimiser: torch.optim.Optimizer, recipe: Recipe, epoch: float) -> None:
-    warm = min(1.0, (epoch + 0.05) / max(1.0, min(1.0, recipe.epochs / 10)))
+    warm = min(1.0, epoch + 0.05)
     cosine = 0.5 * (1 + np.cos(np.pi * epoch / recipe.epochs))
     for group in optimiser.param_groups:
         group["lr"] = recipe.lr * warm * cosine

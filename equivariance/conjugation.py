@@ -135,9 +135,16 @@ def conjugate_unchecked_(
     To see what breaks then; parameters and other errors are those of `conjugate_`.
     """
     state = _named_tensors(module)
-    plan = _plan(state, order, heads=heads, inner=inner, rules=rules)
-    owners = _owners(state, plan)
-    for name in owners:
+    tied = _tied(state, rules)
+    known = {name: state[name] for names in tied for name in names}
+    plan = _plan(known, order, heads=heads, inner=inner, rules=rules)
+    _raise_all(
+        f"{name} {list(state[name].shape)}: is tied to {first}, which has another rule"
+        for first, *others in tied
+        for name in others
+        if not all(map(_same_order, plan[first], plan[name]))
+    )
+    for name, *_ in tied:
         tensor = state[name]
         tensor.copy_(_apply(tensor, plan[name]))
         if tensor.grad is not None:
@@ -287,18 +294,13 @@ def _named_tensors(module: nn.Module) -> dict[str, Tensor]:
     return dict(parameters) | dict(module.named_buffers(remove_duplicate=False))
 
 
-def _owners(state: Mapping[str, Tensor], plan: Mapping[str, _AxisOrders]) -> list[str]:
-    """Return one name for each tensor; a ConjugationError lists those whose names disagree."""
+def _tied(state: Mapping[str, Tensor], rules: Sequence[Rule]) -> list[list[str]]:
+    """Return the names of each tensor that have a rule, or one name if none has."""
     names: dict[tuple[object, ...], list[str]] = {}
     for name, tensor in state.items():
         names.setdefault(_memory(tensor), []).append(name)
-    _raise_all(
-        f"{name} {list(state[name].shape)}: is tied to {first}, which has another rule"
-        for first, *others in names.values()
-        for name in others
-        if not all(map(_same_order, plan[first], plan[name]))
-    )
-    return [first for first, *_ in names.values()]
+    ruled = {n: axes_of(n, tensor.ndim, rules) is not None for n, tensor in state.items()}
+    return [[n for n in group if ruled[n]] or group[:1] for group in names.values()]
 
 
 def _memory(tensor: Tensor) -> tuple[object, ...]:

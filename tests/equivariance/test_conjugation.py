@@ -299,6 +299,18 @@ def test_tied_weights_move_once(make_blocks: Callable[..., nn.Module]) -> None:
         assert torch.equal(blocks.state_dict()[f"1.{name}"], expected)
 
 
+def test_a_second_name_needs_no_rule() -> None:
+    model = timm.models.vision_transformer.VisionTransformer(
+        img_size=16, patch_size=8, embed_dim=16, depth=1, num_heads=4, num_classes=3
+    )
+    plain = copy.deepcopy(model.state_dict())
+    model.first = model.blocks[0]
+    key = ColumnPermutation.sample(Secret.from_seed(0), dim=16, heads=4)
+    conjugate_(model, key, rules=rules_for(model))
+    name = "blocks.0.norm1.weight"
+    assert torch.equal(model.state_dict()[name], conjugate_tensor(name, plain[name], key))
+
+
 def test_weights_that_are_tied_across_rules_are_refused() -> None:
     """The input and output side of an MLP cannot both be right if they are one matrix."""
     model = nn.Sequential(Block(16, 4, mlp_ratio=1))
