@@ -9,8 +9,7 @@ demo: $(VENV)/.installed  ## train on the embedded faces and write a report
 	$(BIN)/permsplit run --preset smoke --clients 4
 
 test: lint  ## lint, types and all tests
-	$(BIN)/python -m pytest -m "not slow" --numprocesses 2
-	$(BIN)/python -m pytest -m slow --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 quick: $(VENV)/.installed-dev  ## the tests of the inner loop
 	$(BIN)/python -m pytest -m "not slow" --numprocesses 2

@@ -60,10 +60,13 @@ def attack_run(
     Raises
     ------
     AttackError
-        If the run cannot be attacked so.
+        If the run cannot be attacked so, or Ray has fewer GPUs.
     AttackFailed
         If an attacker fails otherwise, with its traceback.
     """
+    there = float(ray.cluster_resources().get("GPU", 0))
+    if gpus > there:
+        raise AttackError(f"gpus = {gpus:g}: Ray has {there:g} GPUs; 0 takes the CPU")
     path = run.path.absolute()
     # Flower's workers hold all CPUs of a simulation, so a task must ask for none.
     task = ray.remote(num_cpus=0, num_gpus=gpus, max_retries=0)(_attack)

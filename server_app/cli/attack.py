@@ -71,6 +71,7 @@ def attack(
     from server_app.attack import AttackFailed, attack_run, options_of
     from server_app.cli.attack_bars import AttackBars
     from server_app.cli.local_ray import started
+    from server_app.cli.ray_address import check_ray_address
 
     try:
         folder = RunFolder.open(run)
@@ -86,11 +87,12 @@ def attack(
         check_attack(folder, names, asked)
     except (AttackError, RunFolderError, ConfigError) as error:
         raise click.ClickException(str(error)) from error
+    check_ray_address(ray_address)
     gpus = config.trunk_gpus if gpus is None else gpus
     try:
         with started(ray_address), AttackBars() as bars:
             rows = attack_run(folder, names, asked, gpus=gpus, watch=bars.watch)
-    except AttackFailed as error:
+    except (AttackError, AttackFailed) as error:
         raise click.ClickException(str(error)) from error
     report = write_report(folder)
     print_table(Console(), rows_as_text(pd.DataFrame(rows)), title="What came back")

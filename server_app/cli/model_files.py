@@ -54,7 +54,10 @@ def refusals() -> Iterator[None]:
 
 @contextmanager
 def _unwinding() -> Iterator[None]:
-    """Let signals that end a process raise SystemExit, 128 and their number, in the main thread."""
+    """Let signals that end a process raise SystemExit, 128 and their number, in the main thread.
+
+    One that is ignored stays so, as ``nohup`` has it.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -62,7 +65,10 @@ def _unwinding() -> Iterator[None]:
     def leave(number: int, frame: object) -> NoReturn:
         raise SystemExit(128 + number)
 
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: old for number, old in before.items() if old is not signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, leave)
     try:
         yield
     finally:

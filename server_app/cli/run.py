@@ -10,6 +10,7 @@ from config import ConfigError, Problem
 from server_app.cli import options
 from server_app.cli.app_folder import app_folder
 from server_app.cli.plan import RunPlan, number_of_clients, resolve_config, resume_config
+from server_app.cli.ray_address import check_ray_address
 
 
 def run(
@@ -30,6 +31,7 @@ def run(
     app: options.App = None,
 ) -> None:
     """Train and attack a split model; exit code 0 only if the run completed."""
+    check_ray_address(ray_address)
     if resume:
         _refuse_with_resume(preset, run_name)
         config = resume_config(resume, assignments or [], runs_dir)

@@ -27,13 +27,19 @@ class Interrupted(BaseException):
 
 
 class Interrupts:
-    """Within this context signals raise :class:`Interrupted`, except under :meth:`shield`."""
+    """Within this context signals raise :class:`Interrupted`, except under :meth:`shield`.
+
+    A signal that is ignored stays so, as ``nohup`` has it.
+    """
 
     def __init__(self) -> None:
         self._shielded = False
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._raise) for number in SIGNALS}
+        before = {number: signal.getsignal(number) for number in SIGNALS}
+        self._before = {n: old for n, old in before.items() if old is not signal.SIG_IGN}
+        for number in self._before:
+            signal.signal(number, self._raise)
         return self
 
     def __exit__(self, *_: object) -> None:

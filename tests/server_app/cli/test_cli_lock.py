@@ -4,6 +4,7 @@
 import os
 import signal
 import stat
+from io import BufferedReader
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from timm.models.vision_transformer import VisionTransformer
 from typer.testing import CliRunner, Result
 
 from equivariance import Secret
-from equivariance.locking.tensor_file import TensorFile
+from equivariance.locking.tensor_file import TensorEntry, TensorFile
 from server_app.cli import app
 
 
@@ -168,12 +169,31 @@ def test_a_killed_command_leaves_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     """The signal comes while the output is half written."""
+    handler = signal.signal(number, signal.SIG_DFL)
     monkeypatch.setattr(TensorFile, "read", lambda *_: os.kill(os.getpid(), number))
     before = sorted(path.name for path in folder.iterdir())
     result = invoke("lock", folder / "vit.safetensors", "--key", folder / "own.key")
     assert result.exit_code == 128 + number
     assert sorted(path.name for path in folder.iterdir()) == before
-    assert signal.getsignal(number) is signal.SIG_DFL
+    assert signal.signal(number, handler) is signal.SIG_DFL
+
+
+def test_an_ignored_hangup_stays_ignored(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under ``nohup`` a closed terminal ends nothing."""
+    read = TensorFile.read
+
+    def hang_up(self: TensorFile, entry: TensorEntry, file: BufferedReader) -> torch.Tensor:
+        os.kill(os.getpid(), signal.SIGHUP)
+        return read(self, entry, file)
+
+    monkeypatch.setattr(TensorFile, "read", hang_up)
+    handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        result = invoke("lock", folder / "vit.safetensors", "--key", folder / "own.key")
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, handler)
+    assert result.exit_code == 0
 
 
 def test_keys_need_a_folder(folder: Path) -> None:

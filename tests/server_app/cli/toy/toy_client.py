@@ -13,8 +13,8 @@ app = ClientApp()
 def train(message: Message, context: Context) -> Message:
     behaviour = message.content["toy"]["behaviour"]
     print("toy client", context.node_config["partition-id"], __file__, flush=True)
-    if behaviour == 2:
+    if behaviour == 1:
         raise ValueError("the client meant to fail")
-    if behaviour == 3:
+    if behaviour == 2:
         time.sleep(1000)
     return Message(RecordDict(), reply_to=message)
