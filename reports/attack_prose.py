@@ -15,7 +15,7 @@ from reports.attack_text import METRICS
 ATTACKERS = {
     "decoder": "a network that turns the tokens, in the order in which they were received, into an "
     "image (the paper's attacker); it undoes a permutation that lasts, and under a fresh one "
-    "it can still learn what the tokens themselves tell of their places, given images and time enough",
+    "it can still learn what the tokens tell of their places, given images and time enough",
     "position": "predicts where each token belongs, from the token alone (`per-token`) and from "
     "the set of all tokens (`set`), makes a permutation of the answers, and decodes the tokens in "
     "that order; `best` is the one of the two that did better on auxiliary people held out",
