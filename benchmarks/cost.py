@@ -8,7 +8,7 @@ transport ``message`` with four clients in ``parallel``; the row permutation's s
 bytes of a step against what the shapes say. Unsplit and split take turns, since a machine's speed
 drifts; the last column is the unsplit step's time over the split one's, the median of all pairs.
 Both times are means over as many steps after a warm-up, so that hiccups of a shared machine count
-on both sides alike.
+on both sides alike; the unsplit step has the trunk's setting of the allocator, too.
 """
 
 import json
@@ -32,6 +32,7 @@ from torch.nn import functional
 from config import RunConfig, parse_run_config
 from equivariance import Secret, permute_rows, row_orders, unpermute_rows
 from reports import RunFolder
+from server_app.heap import keep_freed_memory
 from split import ModelSpec, OptimiserSpec, build_split
 from split.optimise import build_optimiser, step_at
 
@@ -48,6 +49,7 @@ def main(
     repeat: Annotated[int, typer.Option(help="Pairs of unsplit and split runs.", min=1)] = 3,
 ) -> None:
     """Print the table."""
+    keep_freed_memory()
     keys: dict[str, object] = {
         "data": "synthetic:600",
         "image-size": 64,

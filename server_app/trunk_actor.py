@@ -12,6 +12,7 @@ import ray
 import torch
 from torch import Tensor
 
+from server_app.heap import keep_freed_memory
 from split import TrunkSpec, TrunkStep, WireTensor
 
 Answer = tuple[dict[int, WireTensor], float, float]
@@ -23,6 +24,7 @@ class TrunkActor:
     """The Ray shell around :class:`split.TrunkStep`; clients and server call it by name."""
 
     def __init__(self, spec: TrunkSpec, weights: Mapping[str, Tensor] | None) -> None:
+        keep_freed_memory()
         # Ray sets OMP_NUM_THREADS=1 for actors that ask for no CPU.
         torch.set_num_threads(spec.threads or os.cpu_count() or 1)
         cuda = bool(ray.get_gpu_ids()) and torch.cuda.is_available()
