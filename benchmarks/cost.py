@@ -2,6 +2,7 @@
 """What split learning costs beside the unsplit model, measured in one run.
 
     python benchmarks/cost.py [--dim 192] [--depth 12] [--batch 32] [--steps 8] [--repeat 3]
+                              [--threads 0]
 
 Rows: the unsplit step for one client's batch and for four; transport ``ray`` with one client;
 transport ``message`` with four clients in ``parallel``; the row permutation's share of a step;
@@ -9,6 +10,8 @@ bytes of a step against what the shapes say. Unsplit and split take turns, since
 drifts; the last column is the unsplit step's time over the split one's, the median of all pairs.
 Both times are means over as many steps after a warm-up, so that hiccups of a shared machine count
 on both sides alike; the unsplit step has the trunk's setting of the allocator, too.
+Flower's and Ray's own processes need some of a core: with all cores for the model they take turns
+with it, with ``--threads`` below the number of cores they do not.
 """
 
 import json
@@ -47,9 +50,14 @@ def main(
         int, typer.Option(help="Steps in each of three rounds; the first warms up.")
     ] = 8,
     repeat: Annotated[int, typer.Option(help="Pairs of unsplit and split runs.", min=1)] = 3,
+    threads: Annotated[
+        int, typer.Option(help="Threads of the unsplit model and of the trunk; 0: all cores.")
+    ] = 0,
 ) -> None:
     """Print the table."""
     keep_freed_memory()
+    if threads:
+        torch.set_num_threads(threads)
     keys: dict[str, object] = {
         "data": "synthetic:600",
         "image-size": 64,
@@ -62,6 +70,7 @@ def main(
         "rounds": 3,
         "evaluate-every": 0,
         "min-clients": 1,
+        "trunk-threads": threads,
     }
     config = parse_run_config(keys)
     console, table = Console(), Table("what", "images/s", "seconds a step", "beside unsplit")
@@ -181,10 +190,10 @@ def _seconds(work: Callable[[], None], times: int) -> list[float]:
 
 
 def split_run(keys: dict[str, object], clients: int, **more: str) -> RunFolder:
-    """A finished run by the command line. A lone client gets all cores, as the unsplit model."""
+    """A finished run by the command line. A lone client gets as many cores as the model."""
     folder = tempfile.mkdtemp(prefix="permsplit-benchmark-")
     sets = [f"--set={key}={json.dumps(value)}" for key, value in {**keys, **more}.items()]
-    cpus = os.cpu_count() or 1 if clients == 1 else 1
+    cpus = keys["trunk-threads"] or os.cpu_count() or 1 if clients == 1 else 1
     command = [
         *(sys.executable, "-m", "server_app.cli", "run", "--preset", "smoke", *sets),
         *(

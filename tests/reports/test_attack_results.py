@@ -24,15 +24,37 @@ from tests.reports.fake_run import (
 )
 
 
-def test_the_newest_row_of_a_result_counts(make_run: MakeRun) -> None:
-    run = make_run()
-    run.append_attacks([attack_row(run, value=0.5), attack_row(run, seed=8, value=0.9)])
-    run.append_attacks([attack_row(run, value=0.3), attack_row(run, metric="psnr", value=12.0)])
+def counted(run: RunFolder) -> dict[tuple[int, str], float]:
     table = attack_table([run])
-    found = {
-        (s, m): v for s, m, v in zip(table["seed"], table["metric"], table["value"], strict=True)
-    }
-    assert found == {(7, "ssim"): 0.3, (8, "ssim"): 0.9, (7, "psnr"): 12.0}
+    keys = zip(table["seed"], table["metric"], strict=True)
+    return dict(zip(keys, table["value"].tolist(), strict=True))
+
+
+def test_a_weaker_repeat_hides_nothing(make_run: MakeRun) -> None:
+    run = make_run()
+    patient = [attack_row(run, value=0.5), attack_row(run, metric="lpips", value=0.2)]
+    run.append_attacks([*patient, attack_row(run, seed=8, value=0.9)])
+    hurried = [attack_row(run, value=0.3), attack_row(run, metric="lpips", value=0.6)]
+    run.append_attacks([*hurried, attack_row(run, metric="psnr", value=NAN)])
+    found = counted(run)
+    assert math.isnan(found.pop((7, "psnr")))
+    assert found == {(7, "ssim"): 0.5, (8, "ssim"): 0.9, (7, "lpips"): 0.2}
+    run.append_attacks([attack_row(run, value=0.6), attack_row(run, metric="psnr", value=12.0)])
+    assert counted(run) == {
+        (7, "ssim"): 0.6, (8, "ssim"): 0.9, (7, "lpips"): 0.2, (7, "psnr"): 12.0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "other", [{"round": 1}, {"embedder": "another network"}, {"count": 3}], ids=str
+)
+def test_repeats_that_are_not_alike_are_not_compared(
+    make_run: MakeRun, other: dict[str, object]
+) -> None:
+    run = make_run(full=False)
+    run.append_attacks([attack_row(run, **{"count": 8, "value": 0.9} | other)])
+    run.append_attacks([attack_row(run, count=8, value=0.3)])
+    assert counted(run) == {(7, "ssim"): 0.3}
 
 
 def test_defence_and_utility_stand_beside_each_result(make_run: MakeRun) -> None:
