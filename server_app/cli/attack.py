@@ -23,14 +23,16 @@ def attack(
         ),
     ],
     images: Annotated[
-        int | None, typer.Option("--images", min=1, help="Victims at most [attack-images].")
+        int | None,
+        typer.Option("--images", min=1, help="Victims at most (default: attack-images)."),
     ] = None,
     epochs: Annotated[
         int | None,
         typer.Option("--epochs", min=0, help="Of attackers that learn; 0: their own."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Of the attackers [the run's].")
+        int | None,
+        typer.Option("--seed", min=0, help="Of the attackers (default: the run's seed)."),
     ] = None,
     client: Annotated[
         int | None, typer.Option("--client", min=-1, help="The victims' client; -1: all.")
@@ -39,18 +41,21 @@ def attack(
         str | None,
         typer.Option(
             "--face",
-            help="Network of F-SIM: an ONNX file or timm:NAME [attack-face].",
+            help="Network of F-SIM: an ONNX file or timm:NAME (default: attack-face).",
             metavar="NET",
         ),
     ] = None,
     metrics: Annotated[
         str | None,
         typer.Option(
-            "--metrics", help="Comma list of scores of images [attack-metrics].", metavar="NAMES"
+            "--metrics",
+            help="Comma list of scores of images (default: attack-metrics).",
+            metavar="NAMES",
         ),
     ] = None,
     gpus: Annotated[
-        float | None, typer.Option("--gpus", min=0, help="GPUs of an attacker [trunk-gpus].")
+        float | None,
+        typer.Option("--gpus", min=0, help="GPUs of an attacker (default: trunk-gpus)."),
     ] = None,
     ray_address: options.RayAddress = None,
 ) -> None:
