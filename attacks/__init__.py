@@ -8,7 +8,7 @@
 `attacker`      what an attacker is, and what it finds
 `registry`      the attackers by name, one file each
 `metrics`       how much came back
-`floors`        the same without an attack
+`judge`         findings scored, beside what one has without an attack
 `assess`        one attacker against one run, from folder to table
 ==============  ===================================================================
 """
@@ -17,12 +17,13 @@ from attacks.assess import assess, check_attack
 from attacks.attacker import Attacker, AttackOptions, Finding
 from attacks.errors import AttackError
 from attacks.registry import ATTACKERS, attackers_of, check_attackers
-from attacks.scene import Scene
+from attacks.scene import LEAST_PEOPLE, Scene
 from attacks.threat import THREATS, Grant, ThreatModel
 from attacks.view import View, Withheld
 
 __all__ = [
     "ATTACKERS",
+    "LEAST_PEOPLE",
     "THREATS",
     "AttackError",
     "AttackOptions",

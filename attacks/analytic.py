@@ -11,6 +11,7 @@ assignment of all; or from the order itself, where the threat model tells it.
 import torch
 from torch import Tensor
 
+from attacks.assignment import assign
 from attacks.attacker import Attacker, Finding, Workshop
 from attacks.columns import ColumnMatcher
 from attacks.images import to_unit
@@ -60,12 +61,12 @@ class AnalyticAttacker(Attacker):
         ]
 
     def _places(self, smashed_MND: Tensor) -> Tensor:
-        """Places [M, N] of all tokens; prefix tokens are those most like the expected ones."""
+        """Places [M, N] of all tokens; each prefix token is the one most like what is expected."""
         prefix = self.view.geometry.prefix
         lead = torch.arange(prefix).expand(len(smashed_MND), -1)
         if self.view.geometry.permute_prefix:
             expected = self.prior.prefix_tokens.expand(len(smashed_MND), -1, -1)
-            lead = torch.cdist(smashed_MND.double(), expected).argmin(dim=1)
+            lead = assign(torch.cdist(expected, smashed_MND.double()))
         is_lead = torch.zeros(smashed_MND.shape[:2]).scatter_(1, lead, 1.0)
         others = is_lead.argsort(dim=1, stable=True)[:, : smashed_MND.shape[1] - prefix]
         body = smashed_MND.gather(1, others.unsqueeze(-1).expand(-1, -1, smashed_MND.shape[2]))

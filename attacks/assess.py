@@ -136,7 +136,10 @@ def _open_workshop(folder: Path, scene: Scene, options: AttackOptions) -> Path:
     """The attacker's folder. What it has learned stays if it was learned for the same attack."""
     asked = {**asdict(options), "round": scene.round, "client": scene.client}
     file = folder / OPTIONS
-    before = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    try:
+        before = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except ValueError:
+        before = {}
     if {**before, **{key: asked[key] for key in SCORING}} != asked:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

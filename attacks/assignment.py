@@ -15,12 +15,12 @@ def assign(costs: Tensor) -> Tensor:
     Parameters
     ----------
     costs : Tensor
-        ``[..., n, n]``, finite, on any device.
+        ``[..., n, m]``, finite, on any device; at least as many columns as rows.
 
     Returns
     -------
     Tensor
-        ``[..., n]``, int64, on the CPU: in each matrix a permutation of the columns.
+        ``[..., n]``, int64, on the CPU: in each matrix different columns (all, if n = m).
     """
     matrices = costs.detach().double().cpu().flatten(0, -3) if costs.ndim > 2 else costs[None]
     plans = [linear_sum_assignment(matrix)[1] for matrix in matrices.double().cpu().numpy()]

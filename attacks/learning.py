@@ -7,16 +7,20 @@ victims play no part in that choice.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from attacks.attacker import Workshop
+from attacks.errors import AttackError
 from attacks.view import Auxiliary
 from reports import atomic
 from split import derive_seed
@@ -162,7 +166,8 @@ class _Keeper:
         """Epochs done; their state is in ``network`` and ``optimiser`` then."""
         if not self._state.is_file():
             return 0
-        tensors = load_file(self._state)
+        with _sound(self._state):
+            tensors = load_file(self._state)
         done = int(tensors.pop("epoch"))
         parts: dict[str, dict[str, Tensor]] = {"network": {}, "moments": {}}
         for key, tensor in tensors.items():
@@ -174,9 +179,14 @@ class _Keeper:
 
     def load_best(self, network: nn.Module) -> float:
         """The weights of the epoch with the lowest held-out loss, and that loss."""
-        network.load_state_dict(load_file(self._best))
-        rows = json.loads(self._history.read_text())
-        return min(float(r["held_out"]) for r in rows if r["stage"] == self._stage)
+        with _sound(self._best):
+            network.load_state_dict(load_file(self._best))
+        return min(float(r["held_out"]) for r in self._rows() if r["stage"] == self._stage)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        with _sound(self._history):
+            rows: list[dict[str, Any]] = json.loads(self._history.read_text())
+        return rows
 
     def save(
         self,
@@ -187,7 +197,7 @@ class _Keeper:
         held_out: float,
     ) -> None:
         """Keep the state after ``epoch``; the state file goes last, so a cut is made good."""
-        rows = json.loads(self._history.read_text()) if self._history.is_file() else []
+        rows = self._rows() if self._history.is_file() else []
         mine = [r for r in rows if r["stage"] == self._stage and r["epoch"] < epoch]
         others = [r for r in rows if r["stage"] != self._stage]
         row = {"stage": self._stage, "epoch": epoch, "loss": loss, "held_out": held_out}
@@ -197,6 +207,15 @@ class _Keeper:
         tensors = {f"network/{k}": v for k, v in network.state_dict().items()}
         tensors |= {f"moments/{k}": v for k, v in export_moments(optimiser, network).items()}
         _save(self._state, {**tensors, "epoch": torch.tensor(epoch)})
+
+
+@contextmanager
+def _sound(file: Path) -> Iterator[None]:
+    """Says which file is to blame, and what to do."""
+    try:
+        yield
+    except (OSError, ValueError, SafetensorError) as error:
+        raise AttackError(f"{file}: {error}; remove {file.parent} to learn again") from error
 
 
 def _save(path: Path, tensors: Mapping[str, Tensor]) -> None:

@@ -2,7 +2,6 @@
 """All attackers by name. To add one, write its file and add a line here."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from attacks.analytic import AnalyticAttacker
 from attacks.attacker import Attacker
@@ -10,7 +9,7 @@ from attacks.attributes import AttributesAttacker
 from attacks.decoder import DecoderAttacker
 from attacks.errors import AttackError
 from attacks.jigsaw import JigsawAttacker
-from attacks.metrics import TIMM, metrics_of
+from attacks.metrics import check_face, check_metrics, metrics_of
 from attacks.optimise import OptimiseAttacker
 from attacks.position import PositionAttacker
 from config import Problem, RunConfig
@@ -55,15 +54,25 @@ def check_attackers(config: RunConfig) -> Iterator[Problem]:
         yield Problem("attack", config.attack, f"analytic takes cut = 0, and cut is {config.cut}")
     if "jigsaw" in wanted and "row" in config.permute and config.permute_cls:
         yield Problem("attack", config.attack, "jigsaw takes permute-cls = false")
-    face = config.attack_face
-    if face and not face.startswith(TIMM) and not Path(face).is_file():
-        yield Problem("attack-face", face, "no such file; allowed is an ONNX file, or timm:NAME")
-    try:
-        metrics_of(config.attack_metrics)
-    except AttackError as error:
-        yield Problem("attack-metrics", config.attack_metrics, str(error))
+    yield from _scores(config, used=bool(wanted))
     if wanted and config.auxiliary == 0:
         yield Problem("auxiliary", config.auxiliary, "attackers need images: above 0")
     if wanted and config.client_weights == "private":
         allowed = "attacks need the edge in the run folder: averaged or frozen"
         yield Problem("client-weights", config.client_weights, allowed)
+
+
+def _scores(config: RunConfig, *, used: bool) -> Iterator[Problem]:
+    """Problems of metrics; what they need is loaded only if it will be ``used``."""
+    try:
+        names = metrics_of(config.attack_metrics)
+        if used:
+            check_metrics(names, config.image_size)
+    except AttackError as error:
+        yield Problem("attack-metrics", config.attack_metrics, str(error))
+    face = config.attack_face
+    try:
+        if face:
+            check_face(face, opened=used)
+    except AttackError as error:
+        yield Problem("attack-face", face, str(error).removeprefix(f"attack-face = {face!r}: "))

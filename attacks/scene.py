@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -31,9 +32,12 @@ from reports.run_folder import CLIENT_WEIGHTS
 from split import Batch, Edge, ModelSpec, build_split, decode, encode, smash
 from split.model import shape_of
 
-__all__ = ["ALL_CLIENTS", "Scene", "Truth"]
+__all__ = ["ALL_CLIENTS", "LEAST_PEOPLE", "Scene", "Truth"]
 
 ALL_CLIENTS = -1
+LEAST_PEOPLE = 2
+"""Auxiliary people that attackers need: some to learn from, others to judge what they learn."""
+
 SPLIT = "test"
 
 
@@ -203,10 +207,10 @@ class Scene:
             shard = load_auxiliary(data_spec(self.config))
         except DataError as error:
             raise AttackError(f"data = {self.config.data!r}: {error}") from error
-        if len(np.unique(shard.identities)) < 2:
+        if len(np.unique(shard.identities)) < LEAST_PEOPLE:
             raise AttackError(
                 f"auxiliary = {self.config.auxiliary:g}: it leaves {len(shard)} images for "
-                "attackers, who need those of two people at least; train with a larger share"
+                f"attackers, who need those of {LEAST_PEOPLE} people at least; train with more"
             )
         return Auxiliary(shard.images, shard.labels, shard.identities)
 
@@ -248,8 +252,11 @@ def _edge(config: RunConfig, checkpoint: Path) -> Edge:
         file = checkpoint / CLIENT_WEIGHTS
         if not file.is_file():
             raise AttackError(f"{file}: missing, so the checkpoint has no edge weights")
-        weights = load_file(file)
-        edge.load_state_dict(
-            {k.removeprefix("edge/"): t for k, t in weights.items() if k.startswith("edge/")}
-        )
+        try:
+            weights = load_file(file)
+            edge.load_state_dict(
+                {k.removeprefix("edge/"): t for k, t in weights.items() if k.startswith("edge/")}
+            )
+        except (SafetensorError, RuntimeError) as error:
+            raise AttackError(f"{file}: does not hold the run's edge: {error}") from error
     return edge

@@ -58,9 +58,10 @@ class PartTable:
         Raises
         ------
         RunFolderError
-            If a part is not a readable Parquet file, or lacks a column; names the part.
+            If a part is not a readable Parquet file, or lacks a column, or has one of another
+            type; names the part.
         """
-        tables = [_read(part, list(self.columns)) for part in self.parts()]
+        tables = [_read(part, self.columns) for part in self.parts()]
         whole = pa.concat_tables(tables) if tables else to_arrow([], self.columns)
         frame: pd.DataFrame = whole.to_pandas()
         return frame
@@ -75,7 +76,7 @@ class PartTable:
     def truncate_after(self, last_round: int) -> None:
         """Drop the parts that hold only rounds later than ``last_round``, newest first."""
         for part in reversed(self.parts()):
-            rounds = _read(part, ["round"])["round"].to_pylist()
+            rounds = _read(part, {"round": self.columns["round"]})["round"].to_pylist()
             if min(rounds) > last_round:
                 part.unlink()
 
@@ -93,11 +94,11 @@ class PartTable:
             number += 1
 
 
-def _read(part: Path, columns: list[str]) -> Any:
+def _read(part: Path, columns: Mapping[str, Any]) -> Any:
     try:
         with pq.ParquetFile(part) as file:
-            return file.read().select(columns)
-    except (pa.ArrowException, KeyError) as error:
+            return file.read().select(list(columns)).cast(pa.schema(columns))
+    except (pa.ArrowException, OSError, KeyError) as error:
         raise RunFolderError(f"{part} cannot be read: {error}") from error
 
 

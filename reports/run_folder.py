@@ -260,11 +260,14 @@ class RunFolder:
         _write_json(self.progress_path, {**mapping, "updated": _now()})
 
     def progress(self) -> dict[str, Any]:
-        """The last progress written; empty before the first."""
+        """The last progress written; empty before the first, or if it cannot be read."""
         if not self.progress_path.is_file():
             return {}
-        progress: dict[str, Any] = json.loads(self.progress_path.read_text(encoding="utf-8"))
-        return progress
+        try:
+            progress = json.loads(self.progress_path.read_text(encoding="utf-8"))
+        except ValueError:
+            return {}
+        return progress if isinstance(progress, dict) else {}
 
     # -- checkpoints --------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that can be wrong with a run, found before any work starts."""
 
-from attacks import check_attackers
+from attacks import LEAST_PEOPLE, check_attackers
 from clients.data import DataError, check_source
 from clients.defences import check_defences
 from clients.owner import data_spec
@@ -19,7 +19,13 @@ def check_data(config: RunConfig, clients: int) -> list[Problem]:
     Reads tables and lists folders; pictures are decoded by the clients, before they train.
     """
     try:
-        check_source(data_spec(config), num_partitions=clients)
+        found = check_source(data_spec(config), num_partitions=clients)
     except DataError as error:
         return [Problem("data", config.data, str(error))]
+    if config.attack and config.auxiliary and found.identities["auxiliary"] < LEAST_PEOPLE:
+        allowed = (
+            f"it leaves {found.images['auxiliary']} images for the attackers, "
+            f"who need those of {LEAST_PEOPLE} people at least"
+        )
+        return [Problem("auxiliary", config.auxiliary, allowed)]
     return []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much an attacker got back: per image, then the mean with a bootstrap interval."""
 
-from attacks.metrics.face_choice import TIMM, face_embedder
+from attacks.metrics.face_choice import TIMM, check_face, face_embedder
 from attacks.metrics.face_onnx import FaceInput, OnnxEmbedder
 from attacks.metrics.face_timm import TimmEmbedder
 from attacks.metrics.faces import FaceEmbedder, f_sim
@@ -28,6 +28,7 @@ __all__ = [
     "auc",
     "balanced_accuracy",
     "bootstrap_interval",
+    "check_face",
     "check_metrics",
     "f_sim",
     "face_embedder",

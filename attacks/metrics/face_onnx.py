@@ -67,7 +67,7 @@ class OnnxEmbedder:
             import onnxruntime
         except ImportError as error:
             raise AttackError(
-                "attack-face: an ONNX file needs onnxruntime: pip install 'permsplit[faces]'"
+                f"attack-face = {str(path)!r}: needs onnxruntime: pip install 'permsplit[faces]'"
             ) from error
         try:
             quiet = onnxruntime.SessionOptions()

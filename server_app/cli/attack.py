@@ -90,6 +90,8 @@ def attack(
         chosen = {key: value for key, value in given.items() if value is not None}
         asked = replace(options_of(config), **chosen)  # type: ignore[arg-type]
         check_attack(folder, names, asked)
+        for table in (folder.metrics, folder.ledger, folder.attacks):
+            table()  # the report at the end needs them
     except (AttackError, RunFolderError, ConfigError) as error:
         raise click.ClickException(str(error)) from error
     check_ray_address(ray_address)

@@ -53,7 +53,10 @@ def next_step(trial: Trial) -> Step:
 def missing_attackers(trial: Trial) -> list[str]:
     """The trial's attackers whose results, with the options asked for, are not in its table."""
     run = RunFolder.open(trial.folder)
-    found = set(run.attacks()["attack"])
+    try:
+        found = set(run.attacks()["attack"])
+    except RunFolderError:  # the attack will say what is broken; what was trained stays
+        found = set()
     wanted = attackers_of(trial.config.attack)
     return [n for n in wanted if n not in found or not _as_asked(run.path / "attacks" / n, trial)]
 
@@ -90,6 +93,7 @@ def _as_asked(workshop: Path, trial: Trial) -> bool:
         "seed": config.seed,
         "face": config.attack_face,
         "metrics": config.attack_metrics,
+        "round": config.rounds,
     }
     same = all(options.get(name) == value for name, value in asked.items())
     return same and (workshop / FINISHED).is_file()

@@ -135,7 +135,7 @@ def _unfit(trials: Iterable[Trial]) -> Iterator[tuple[Trial, Problem]]:
         if trial.config.min_clients > trial.clients:
             message = f"more than the sweep's {trial.clients} clients"
             yield trial, Problem("min-clients", trial.config.min_clients, message)
-        spec = f"{data_spec(trial.config)} {trial.clients}"
+        spec = f"{data_spec(trial.config)} {trial.clients} {bool(trial.config.attack)}"
         if spec not in checked:
             checked[spec] = check_data(trial.config, trial.clients)
         for problem in checked[spec]:

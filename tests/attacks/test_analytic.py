@@ -65,6 +65,16 @@ def test_knowing_the_noise_helps(tmp_path: Path) -> None:
     assert posterior > inverse + 2
 
 
+def test_prefix_tokens_that_look_alike_get_a_place_each(tmp_path: Path) -> None:
+    """With noise a token may be the likeliest CLS token and the likeliest register at once."""
+    keys = {"model": "vit_small_patch14_reg4_dinov2", "permute_cls": True, "return_": "all"}
+    scene = Scene(finished_run(tmp_path, defences="gn:0.5", **keys), images=24)
+    assert scene.geometry.prefix == 5
+    places = findings(scene, "analytic", tmp_path)["inverse"].places
+    assert places is not None
+    assert torch.equal(places.sort(dim=1).values, torch.arange(21).expand(24, -1))
+
+
 def test_it_takes_only_cut_0(tmp_path: Path) -> None:
     run = finished_run(tmp_path, cut=1)
     with pytest.raises(AttackError, match="analytic takes cut = 0"):

@@ -2,6 +2,7 @@
 """From a run's folder to rows: what options change, and what they leave."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from finished import finished_run
 
 from attacks import AttackError, AttackOptions, assess, check_attack
 from config import ConfigError, parse_run_config
-from server_app.checks import RULES
+from server_app.checks import RULES, check_data
 
 OPTIONS = AttackOptions(images=8, epochs=1, metrics="psnr,ssim")
 
@@ -72,8 +73,46 @@ def test_scores_that_cannot_be_had_are_told_before_any_work(
     assert not (run.path / "attacks").exists()
 
 
-def test_a_run_that_could_not_be_scored_does_not_start() -> None:
-    with pytest.raises(ConfigError) as error:
-        parse_run_config({"attack-metrics": "ssim,f_sim", "attack-face": "faces.onnx"}, RULES)
-    assert "attack-metrics" in str(error.value)
-    assert "attack-face" in str(error.value)
+def test_a_run_that_could_not_be_scored_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(**keys: object) -> str:
+        with pytest.raises(ConfigError) as error:
+            parse_run_config({k.replace("_", "-"): v for k, v in keys.items()}, RULES)
+        return str(error.value)
+
+    text = said(attack_metrics="ssim,f_sim", attack_face="faces.onnx")
+    assert 'attack-metrics = "ssim,f_sim"' in text
+    assert 'attack-face = "faces.onnx": no such file' in text
+    assert "timm has no such model" in said(attack_face="timm:no_such_net")
+    junk = tmp_path / "junk.onnx"
+    junk.write_bytes(b"no network")
+    parse_run_config({"attack-face": str(junk)}, RULES)  # nobody attacks
+    small = {"image_size": 8, "patch_size": 4, "attack_metrics": "ssim,lpips"}
+    text = said(attack="decoder", attack_face=str(junk), **small)
+    assert text.count("attack-face = ") == 1
+    assert 'attack-metrics = "ssim,lpips": ' in text
+    monkeypatch.setitem(sys.modules, "lpips", None)
+    assert "permsplit[lpips]" in said(attack="decoder", attack_metrics="lpips")
+
+
+def test_a_run_whose_attackers_would_have_nothing_does_not_start() -> None:
+    keys = {"data": "synthetic:300", "attack": "decoder", "auxiliary": 0.001}
+    (problem,) = check_data(parse_run_config(keys, RULES), clients=2)
+    assert (problem.key, problem.value) == ("auxiliary", 0.001)
+    assert check_data(parse_run_config({**keys, "auxiliary": 0.1}, RULES), clients=2) == []
+    assert check_data(parse_run_config({**keys, "attack": ""}, RULES), clients=2) == []
+
+
+def test_what_was_learned_but_is_broken_is_named(tmp_path: Path) -> None:
+    run = finished_run(tmp_path)
+    assess(run.path, "decoder", OPTIONS, silent)
+    workshop = run.path / "attacks" / "decoder"
+    for name in ("decoder.safetensors", "decoder-best.safetensors", "history.json"):
+        file, content = workshop / name, (workshop / name).read_bytes()
+        file.write_bytes(content[:-10])
+        with pytest.raises(AttackError, match=rf"{name}: .*; remove .*decoder to learn again"):
+            assess(run.path, "decoder", OPTIONS, silent)
+        file.write_bytes(content)
+    (workshop / "options.json").write_text("{half")
+    assert assess(run.path, "decoder", OPTIONS, silent)  # nobody knows what that was: afresh

@@ -118,7 +118,11 @@ def test_what_cannot_be_attacked_is_said(tmp_path: Path) -> None:
     run = finished_run(tmp_path / "ok")
     with pytest.raises(AttackError, match=r"client = 2: must be 0 \.\. 1"):
         Scene(run, client=2)
-    (run.latest_checkpoint() / "clients.safetensors").unlink()
+    weights = run.latest_checkpoint() / "clients.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-10])
+    with pytest.raises(AttackError, match=r"clients\.safetensors: does not hold the run's edge"):
+        Scene(run)
+    weights.unlink()
     with pytest.raises(AttackError, match=r"clients\.safetensors: missing"):
         Scene(run)
     shutil.rmtree(run.checkpoints_path)

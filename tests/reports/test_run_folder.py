@@ -158,6 +158,23 @@ def test_a_broken_part_is_named(run: RunFolder) -> None:
         run.ledger()
 
 
+def test_a_part_with_a_broken_page_is_named(run: RunFolder) -> None:
+    part = run.ledger_path / "part-000000.parquet"
+    content = bytearray(part.read_bytes())
+    content[4:200] = b"\xff" * 196
+    part.write_bytes(content)
+    with pytest.raises(RunFolderError, match=r"part-000000.parquet cannot be read"):
+        run.ledger()
+
+
+def test_a_column_of_another_type_is_named(run: RunFolder) -> None:
+    part = run.metrics_path / "part-000000.parquet"
+    frame = pd.read_parquet(part)
+    frame.assign(value="much").to_parquet(part)
+    with pytest.raises(RunFolderError, match=r"part-000000.parquet cannot be read: .*much"):
+        run.metrics()
+
+
 def test_truncation_forgets_later_rounds_only(run: RunFolder) -> None:
     run.truncate_after(1)
     assert set(run.metrics()["round"]) == {1}
@@ -181,6 +198,13 @@ def test_checkpoints_are_whole_or_absent(make_run: MakeRun) -> None:
     assert run.checkpoint(3).name == "round-0003"
     assert (run.checkpoint(3) / "trunk.safetensors").read_bytes() == b"new"
     assert [path.name for path in run.checkpoints_path.iterdir()] == ["round-0003"]
+
+
+@pytest.mark.parametrize("content", ["", "{half", "[]"])
+def test_progress_that_cannot_be_read_is_none(make_run: MakeRun, content: str) -> None:
+    run = make_run(full=False)
+    run.progress_path.write_text(content)
+    assert run.progress() == {}
 
 
 def test_status_facts_and_progress(make_run: MakeRun) -> None:

@@ -16,7 +16,7 @@ import torch
 from server_app.heap import keep_freed_memory
 
 def step():
-    for tensor in [torch.ones(1 << 20) for _ in range(8)]:
+    for tensor in [torch.ones(16 << 20) for _ in range(2)]:  # above glibc's largest mmap threshold
         tensor.add_(1)
 
 def faults():
@@ -24,7 +24,8 @@ def faults():
 
 if sys.argv[1] == "keep":
     assert keep_freed_memory()
-step()
+for _ in range(3):
+    step()
 before = faults()
 for _ in range(10):
     step()

@@ -56,7 +56,7 @@ def test_features_are_exact_with_the_key_and_worth_little_without() -> None:
     data = {part: read_images(IMAGES / part, side, count) for part, count in counts.items()}
     table = probe_accuracies(data, WEIGHTS, model=NAME, side=side).set_index("model")
     accuracy, error = table["accuracy"], table["error"]
-    assert error["locked, with key"] < 1e-5
+    assert error["locked, with key"] < 1e-4  # float32; the order of sums differs between CPUs
     assert error["locked, no key"] > 0.1
     assert accuracy["locked, with key"] == accuracy["plain"]
     assert accuracy["plain"] > accuracy["random"] + 0.2

@@ -95,7 +95,7 @@ def attack(trial: Trial, names: Sequence[str], **options: object) -> None:
         "seed": config.seed,
         "face": config.attack_face,
         "metrics": config.attack_metrics,
-        "round": 1,
+        "round": config.rounds,
         "client": 0,
     }
     for name in names:

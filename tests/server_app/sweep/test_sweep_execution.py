@@ -104,6 +104,25 @@ def test_each_begun_trial_goes_on_from_where_it_is(make_trials: MakeTrials) -> N
     assert aside.read_text() == "what is left"
 
 
+def test_what_was_trained_outlives_a_broken_table_of_attacks(make_trials: MakeTrials) -> None:
+    trial = make_trials()[0]
+    begin(trial)
+    train(trial, trial.config.rounds)
+    attack(trial, ["decoder", "position"])
+    assert next_step(trial) is Step.NOTHING
+    (trial.folder / "attacks.parquet" / "part-000000.parquet").write_bytes(b"half")
+    assert next_step(trial) is Step.ATTACK
+
+
+def test_attacks_on_an_earlier_round_are_made_again(make_trials: MakeTrials) -> None:
+    trial = make_trials()[0]
+    begin(trial)
+    train(trial, trial.config.rounds)
+    attack(trial, ["decoder"], round=trial.config.rounds - 1)
+    attack(trial, ["position"])
+    assert missing_attackers(trial) == ["decoder"]
+
+
 def test_another_attacker_is_all_that_is_added(make_trials: MakeTrials) -> None:
     sweep(make_trials(set={"attack": "decoder"}), FakeRunner())
     trials, runner = make_trials(), FakeRunner()
