@@ -60,10 +60,8 @@ def metrics_of(names: str) -> list[str]:
     wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
     unknown = [name for name in wanted if name not in IMAGE_METRICS]
     if unknown or not wanted:
-        raise AttackError(
-            f"unknown: {', '.join(unknown) or 'none is named'}; allowed is a comma list of "
-            f"{', '.join(IMAGE_METRICS)}"
-        )
+        what = f"unknown: {', '.join(unknown)}" if unknown else "none is named"
+        raise AttackError(f"{what}; allowed is a comma list of {', '.join(IMAGE_METRICS)}")
     return wanted
 
 

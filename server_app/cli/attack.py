@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``permsplit attack``: let attackers at a finished run."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -68,6 +70,7 @@ def attack(
     import pandas as pd
 
     from attacks import AttackError, attackers_of, check_attack
+    from attacks.metrics import metrics_of
     from config import ConfigError, parse_run_config
     from reports import RunFolder, RunFolderError
     from reports.attack_text import rows_as_text
@@ -78,11 +81,14 @@ def attack(
     from server_app.cli.local_ray import started
     from server_app.cli.ray_address import check_ray_address
 
-    try:
-        folder = RunFolder.open(run)
+    with _named("--attacker"):
         names = attackers_of(",".join(attacker))
         if not names:
-            raise AttackError("--attacker: name one at least")
+            raise AttackError("name one at least")
+    with _named("--metrics"):
+        metrics_of("ssim" if metrics is None else metrics)
+    try:
+        folder = RunFolder.open(run)
         config = parse_run_config(folder.config())
         given = {"images": images, "epochs": epochs, "seed": seed, "client": client,
                  "face": absolute_face(face, Path.cwd()) if face else None,
@@ -104,3 +110,14 @@ def attack(
     report = write_report(folder)
     print_table(Console(), rows_as_text(pd.DataFrame(rows)), title="What came back")
     typer.echo(f"report: {report}")
+
+
+@contextmanager
+def _named(option: str) -> Iterator[None]:
+    """Says which option is wrong."""
+    from attacks import AttackError
+
+    try:
+        yield
+    except AttackError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error

@@ -68,7 +68,9 @@ def test_attackers_fill_the_table_and_repeat_to_the_same_numbers(tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--attacker", "decodr"), "unknown: decodr; allowed is a comma list of decoder, position"),
+        (("--attacker", "decodr"), "Invalid value for --attacker: unknown: decodr; allowed is"),
+        (("--attacker", ","), "Invalid value for --attacker: name one at least"),
+        (("--attacker", "decoder", "--metrics", "ssimm"), "for --metrics: unknown: ssimm; allowed"),
         (("--attacker", "decoder", "--client", 7), "client = 7: must be 0 .. 1"),
         (("--attacker", "decoder", "--images", 0), "0 is not in the range"),
         (("--attacker", "decoder", "--ray-address", "127.0.0.1:1"), "nobody answers there"),
