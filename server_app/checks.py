@@ -21,7 +21,8 @@ def check_data(config: RunConfig, clients: int) -> list[Problem]:
     try:
         found = check_source(data_spec(config), num_partitions=clients)
     except DataError as error:
-        return [Problem("data", config.data, str(error))]
+        told = str(error).removeprefix(f"data = {config.data!r}: ")
+        return [Problem("data", config.data, told)]
     if config.attack and config.auxiliary and found.identities["auxiliary"] < LEAST_PEOPLE:
         allowed = (
             f"it leaves {found.images['auxiliary']} images for the attackers, "
