@@ -163,9 +163,9 @@ def test_a_failure_in_an_attack_is_a_row_that_can_be_tried_again(tmp_path: Path)
     run = RunFolder.create(place, trial.name, trial.config.model_dump(by_alias=True))
     run.add_facts({"clients": 2})
     write_checkpoint(run, trial.config, round=1)
-    options = run.path / "attacks" / "decoder" / "options.json"
-    options.parent.mkdir(parents=True)
-    options.write_text("{")
+    in_the_way = run.path / "attacks" / "decoder"
+    in_the_way.parent.mkdir()
+    in_the_way.write_text("a file where the attacker's folder goes")
 
     broken = start(tmp_path, file)
     output = broken.communicate(timeout=900)[0]
@@ -173,13 +173,13 @@ def test_a_failure_in_an_attack_is_a_row_that_can_be_tried_again(tmp_path: Path)
     assert "Failed: 1 of 1 trials" in output
     (row,) = pd.read_parquet(place / "trials.parquet").to_dict("records")
     assert row["status"] == "failed"
-    assert "JSONDecodeError" in row["error"]
+    assert "FileExistsError" in row["error"]
     assert "\n" not in row["error"]
     assert row["error"] in (place / "report.md").read_text()
     log = (place / f"{trial.name}.log").read_text()
     assert re.search(r"assess\.py\", line \d+, in ", log)  # of the task on Ray
 
-    options.unlink()
+    in_the_way.unlink()
     mended = start(tmp_path, file, "--retry-failed")
     output = mended.communicate(timeout=900)[0]
     assert mended.returncode == 0, output
