@@ -7,8 +7,9 @@
         options.json                 what the attack was asked for
         history.json                 learning curves: stage, epoch, loss, held_out
         <stage>.safetensors          what it has learned, so that it can go on
-        reconstructions.safetensors  some victims and what the attacker made of them, uint8
-        finished.json                results are in the table
+        reconstructions.safetensors  some victims and what the attacker made of them, uint8; the
+                                     metadata have the mean SSIM of each
+        finished.json                results are in the table; from how many auxiliary images
 """
 
 import json
@@ -16,6 +17,7 @@ import shutil
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import save
 from torch import Tensor
@@ -113,6 +115,7 @@ def _assess(
     judge = Judge(scene, options)
     rows: list[dict[str, object]] = []
     pictures: dict[str, Tensor] = {"original": _bytes(scene.truth.images)}
+    ssim: dict[str, str] = {}
     for threat in ATTACKERS[name].threats:
         shop = Workshop(folder, device, options, progress)
         attacker = ATTACKERS[name](scene.view(threat), shop)
@@ -121,13 +124,18 @@ def _assess(
         progress(f"{name}: attack", 0, 1)
         before = {finding.variant: finding for finding in untrained}
         for finding in attacker.attack():
-            rows += _rows(scene, attacker, threat, finding, before.get(finding.variant), judge)
+            found = _rows(scene, attacker, threat, finding, before.get(finding.variant), judge)
+            rows += found
             if finding.images is not None:
-                pictures[_picture_name(attacker, threat, finding)] = _bytes(finding.images)
+                picture = _picture_name(attacker, threat, finding)
+                pictures[picture] = _bytes(finding.images)
+                scores = {row["metric"]: row["value"] for row in found}
+                if "ssim" in scores:
+                    ssim[picture] = str(scores["ssim"])
     run.append_attacks(rows)
     if len(pictures) > 1:
-        atomic.write_bytes(folder / PICTURE_FILE, save(pictures))
-    atomic.write_text(folder / FINISHED, json.dumps({"rows": len(rows)}))
+        atomic.write_bytes(folder / PICTURE_FILE, save(pictures, metadata=ssim))
+    atomic.write_text(folder / FINISHED, json.dumps(_summary(rows, scene)))
     progress(f"{name}: attack", 1, 1)
     return rows
 
@@ -171,6 +179,12 @@ def _rows(
         "edge_position": config.edge_position,
     }
     return [{**common, **scored} for scored in judge.score(finding, untrained)]
+
+
+def _summary(rows: list[dict[str, object]], scene: Scene) -> dict[str, object]:
+    people = len(np.unique(scene.auxiliary.identities))
+    known = {"images": len(scene.auxiliary.images), "people": people}
+    return {"rows": len(rows), "auxiliary": known}
 
 
 def _picture_name(attacker: Attacker, threat: ThreatModel, finding: Finding) -> str:

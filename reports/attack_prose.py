@@ -62,6 +62,11 @@ FLOORS = (
     "that is clearly better shows some. The mean image alone is often a fair likeness in SSIM."
 )
 
+REPEATED = (
+    " Of an attack that was repeated, this is the newest try, and so are its pictures and curves; "
+    "the numbers are those of the try by which most came back."
+)
+
 CAUTION = (
     "An attack that fails proves little: a stronger attacker, more auxiliary images or longer "
     "training may succeed. What is called private here withstood these attackers and no others."
@@ -86,13 +91,38 @@ def attackers(table: pd.DataFrame) -> str:
     )
 
 
+def effort(table: pd.DataFrame) -> str:
+    """How long attackers learned and from how many images, from the rows of an effort table."""
+    tried = []
+    for attack, rows in table[table["stage"] != ""].groupby("attack", sort=False):
+        stages = [
+            f"{'' if stage == attack else f'{stage} '}{_span(sorted(set(epochs)))}"
+            for stage, epochs in rows.groupby("stage", sort=False)["epochs"]
+        ]
+        tried.append(f"`{attack}` {', '.join(stages)}")
+    images, people = (
+        sorted(set(table.loc[table[column] > 0, column])) for column in ("images", "people")
+    )
+    parts = []
+    if images:
+        parts.append(
+            f"The attackers had {_span(images)} auxiliary images of {_span(people)} people."
+        )
+    if tried:
+        parts.append(f"Epochs that they learned for: {'; '.join(tried)}.")
+    return " ".join(parts) + (REPEATED if parts else "")
+
+
 def victims(table: pd.DataFrame) -> str:
     """How many images were attacked, of whom, after which round."""
     counts, rounds = sorted(set(table["count"])), sorted(set(table["round"]))
     whose = sorted(set(table["client"]))
     of = "of all clients together" if whose == [-1] else f"of client {_span(whose)}"
     if len(whose) > 1 and -1 in whose:
-        of = "of all clients together, or of one where a permutation lasts longer than a batch"
+        of = (
+            "of all clients together or of one alone: the one that was asked for, or the one with "
+            "the most images where a permutation lasts longer than a batch"
+        )
     return (
         f"The victims are {_span(counts)} images of the test split, {of}; the weights are those "
         f"after round {_span(rounds)}."

@@ -75,7 +75,10 @@ def setting_order(runs: Sequence[RunFolder]) -> list[Setting]:
 
 
 def over_repeats(table: pd.DataFrame) -> pd.DataFrame:
-    """Results of an :func:`attack_table` with all repeats of a setting (seeds, victims) as one.
+    """Results of an :func:`attack_table` with all repeats of a setting, its seeds, as one.
+
+    Attacks on different victims are no repeats. Where one run was attacked on all its clients and
+    on some alone, those count from whom most came back, metric by metric.
 
     Returns
     -------
@@ -90,12 +93,22 @@ def over_repeats(table: pd.DataFrame) -> pd.DataFrame:
     if table.empty:
         return pd.DataFrame(columns=columns)
     means = {floor: (floor, "mean") for floor in FLOORS}
-    grouped: Any = table.groupby(cell, sort=False)
+    grouped: Any = _one_choice_of_victims(table).groupby(cell, sort=False)
     whole: pd.DataFrame = grouped.agg(
         value=("value", "mean"), spread=("value", "std"), low=("low", "min"), high=("high", "max"),
         repeats=("value", "size"), **means,
     ).reset_index()  # fmt: skip
     return whole[columns]
+
+
+def _one_choice_of_victims(table: pd.DataFrame) -> pd.DataFrame:
+    """Of each run, way and metric the rows about the client (or all) of whom most came back."""
+    cell = ["run", *WAY, "metric"]
+    more = table["value"].where(~table["metric"].isin(LOWER_IS_MORE), -table["value"])
+    mean = more.groupby([table[key] for key in (*cell, "client")]).transform("mean")
+    order = table.assign(mean=mean).sort_values("mean", kind="stable", na_position="first")
+    chosen = order.groupby(cell)["client"].transform("last").sort_index()
+    return table[table["client"] == chosen]
 
 
 def strongest(results: pd.DataFrame, metric: str, *, told: bool = False) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from reports import attack_prose, canvas
 from reports.attack_results import attack_table
 from reports.attack_text import rows_as_text
+from reports.effort import effort_table
 from reports.errors import RunFolderError
 from reports.learning_figure import learning_figure
 from reports.markdown import markdown_table
@@ -28,6 +29,7 @@ def attack_section(run: RunFolder) -> str:
         "### Attacks",
         attack_prose.victims(table),
         attack_prose.attackers(table),
+        how_hard([run]),
         markdown_table(rows_as_text(table)),
         attack_prose.meanings(table),
         _titled(
@@ -55,6 +57,14 @@ def attack_comparison(runs: Sequence[RunFolder]) -> str:
         "Means over images with bootstrap intervals; the floors are the scores of someone who has "
         f"not attacked.\n\n{markdown_table(shown)}"
     )
+
+
+def how_hard(runs: Sequence[RunFolder]) -> str:
+    """How long the attackers learned, and from what; what cannot be read is said instead."""
+    try:
+        return attack_prose.effort(effort_table(runs))
+    except RunFolderError as error:
+        return f"**How long they learned is missing:** {error}"
 
 
 def picture(draw: Callable[[], Figure | None], path: Path, title: str) -> str:

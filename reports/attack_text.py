@@ -18,6 +18,9 @@ METRICS = {
 }  # fmt: skip
 FLOORS = {"mean image": "floor_mean_image", "random image": "floor_random_image",
           "untrained": "floor_untrained", "chance": "floor_chance"}  # fmt: skip
+ALL = -1
+"""In the column ``client``: the victims are images of all clients."""
+
 PAPER = {
     "paper: accuracy %": ("paper_accuracy", 100.0, 1),
     "paper: SSIM": ("paper_ssim", 1.0, 3),
@@ -37,7 +40,10 @@ def percent_text(share: float, spread: float = float("nan")) -> str:
 
 
 def rows_as_text(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of an attack table one by one: who, what, interval, all floors, images."""
+    """Rows of an attack table one by one: who, what, interval, all floors, images.
+
+    Whose images they are is said if that differs.
+    """
     metrics = [
         f"{METRICS.get(metric, metric)} ({embedder})" if embedder else METRICS.get(metric, metric)
         for metric, embedder in zip(table["metric"], table["embedder"], strict=True)
@@ -51,6 +57,8 @@ def rows_as_text(table: pd.DataFrame) -> pd.DataFrame:
         **{heading: _cells(table, column) for heading, column in FLOORS.items()},
         "images": [f"{count:,}" for count in table["count"]],
     }
+    if table["client"].nunique() > 1:
+        shown["of"] = ["all clients" if c == ALL else f"client {c}" for c in table["client"]]
     return _told(pd.DataFrame({name: list(cells) for name, cells in shown.items()}, dtype="object"))
 
 

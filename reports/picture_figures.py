@@ -4,10 +4,8 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
-from reports.attack_results import over_repeats
 from reports.reconstructions import Images, Reconstructions, attacks_with_pictures, reconstructions
 from reports.run_folder import RunFolder
 from reports.settings import settings
@@ -25,7 +23,6 @@ Row = tuple[str, Images]
 
 def run_pictures(run: RunFolder) -> Figure | None:
     """One run: a row for each way of each attacker; None without pictures."""
-    results = over_repeats(Study([run]).table)
     rows: list[Row] = []
     shown: Images | None = None
     for attack in attacks_with_pictures(run):
@@ -37,7 +34,7 @@ def run_pictures(run: RunFolder) -> Figure | None:
         for way, images in found.ways.items():
             if way.split(", ")[0] != CHOSEN or len(found.ways) == 1:
                 name = f"{attack}, {way}" if way else attack
-                rows.append((name + _ssim(results, attack, way), images))
+                rows.append((name + _ssim(found, way), images))
     return picture_grid(rows) if rows else None
 
 
@@ -55,8 +52,8 @@ def study_pictures(study: Study, attack: str) -> Figure | None:
         if not rows:
             rows.append(("original", found.original))
         own = mine.get(label)
-        value = f"\nSSIM {own['value']:.2f}" if own else ""
-        rows.append((label + value, _way(found, str(own["variant"]) if own else "")))
+        way = _way(found, str(own["variant"]) if own else "")
+        rows.append((label + _ssim(found, way), found.ways[way]))
     return picture_grid(rows) if len(rows) > 1 else None
 
 
@@ -100,20 +97,17 @@ def _of_settings(study: Study, attack: str) -> Iterator[tuple[str, Reconstructio
                 break
 
 
-def _way(found: Reconstructions, variant: str) -> Images:
-    """Pictures of a variant, by whichever threat model the file names first."""
-    for way, images in found.ways.items():
+def _way(found: Reconstructions, variant: str) -> str:
+    """The way of a variant that has pictures, by whichever threat model the file names first."""
+    for way in found.ways:
         if way == variant or way.startswith(f"{variant}, "):
-            return images
-    return next(iter(found.ways.values()))
+            return way
+    return next(iter(found.ways))
 
 
-def _ssim(results: pd.DataFrame, attack: str, way: str) -> str:
-    rows = results[(results["attack"] == attack) & (results["metric"] == "ssim")]
-    for variant, threat, value in zip(rows["variant"], rows["threat"], rows["value"], strict=True):
-        if way in (variant, f"{variant}, {threat}", threat):
-            return f"\nSSIM {value:.2f}"
-    return ""
+def _ssim(found: Reconstructions, way: str) -> str:
+    """The score of the very try that made the pictures, which need not be the one that counts."""
+    return f"\nSSIM {found.ssim[way]:.2f}" if way in found.ssim else ""
 
 
 def _same(one: Images, other: Images) -> bool:

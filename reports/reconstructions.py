@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors import SafetensorError, safe_open
 
 from reports.errors import RunFolderError
 from reports.run_folder import RunFolder
@@ -30,11 +29,15 @@ class Reconstructions:
         Victims [k, H, W, 3], uint8.
     ways : dict
         Reconstructions [k, H, W, 3] by way, ``""`` for an attacker with one.
+    ssim : dict
+        Mean SSIM by way, over all victims of the very attack that left the pictures; empty if it
+        was not measured. A table may count another, stronger try.
     """
 
     attack: str
     original: Images
     ways: dict[str, Images]
+    ssim: dict[str, float]
 
 
 def attacks_with_pictures(run: RunFolder) -> list[str]:
@@ -53,7 +56,7 @@ def reconstructions(run: RunFolder, attack: str) -> Reconstructions | None:
     path = run.path / "attacks" / attack / FILE
     if not path.is_file():
         return None
-    tensors = _load(path)
+    tensors, scores = _load(path)
     original = tensors.pop(ORIGINAL, None)
     if original is None or not tensors:
         raise RunFolderError(f"{path}: has no {ORIGINAL!r} or no {RECONSTRUCTION!r}")
@@ -63,14 +66,21 @@ def reconstructions(run: RunFolder, attack: str) -> Reconstructions | None:
                 f"{path}: {name!r} is {images.dtype} {list(images.shape)}, and must be uint8 "
                 f"[k, H, W, 3] like {ORIGINAL!r}, {list(original.shape)}"
             )
-    ways = {name.removeprefix(RECONSTRUCTION).lstrip("/"): images
-            for name, images in sorted(tensors.items())}  # fmt: skip
-    return Reconstructions(attack=attack, original=original, ways=ways)
+    ways = {_way(name): images for name, images in sorted(tensors.items())}
+    ssim = {_way(name): scores[name] for name in tensors if name in scores}
+    return Reconstructions(attack=attack, original=original, ways=ways, ssim=ssim)
 
 
-def _load(path: Path) -> dict[str, Images]:
+def _way(name: str) -> str:
+    return name.removeprefix(RECONSTRUCTION).lstrip("/")
+
+
+def _load(path: Path) -> tuple[dict[str, Images], dict[str, float]]:
+    """The pictures, and the scores that the file's metadata hold under their names."""
     try:
-        tensors: dict[str, Images] = load_file(path)
-    except (SafetensorError, OSError) as error:
+        with safe_open(path, framework="np") as file:
+            tensors: dict[str, Images] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            told = file.metadata() or {}
+        return tensors, {name: float(told[name]) for name in tensors if name in told}
+    except (SafetensorError, OSError, ValueError) as error:
         raise RunFolderError(f"{path} cannot be read: {error}") from error
-    return tensors

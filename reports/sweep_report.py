@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from reports import atomic, attack_prose, paper
-from reports.attack_section import NONE, picture
+from reports.attack_section import NONE, how_hard, picture
 from reports.attack_text import (
     METRICS,
     percent_text,
@@ -122,14 +122,25 @@ def _utility(study: Study) -> list[tuple[str, str, int]]:
 
 
 def _attackers(study: Study) -> str:
-    return f"{attack_prose.attackers(study.table)}\n\n{attack_prose.victims(study.table)}"
+    texts = [
+        attack_prose.attackers(study.table),
+        how_hard(study.runs),
+        attack_prose.victims(study.table),
+    ]
+    return "\n\n".join(text for text in texts if text)
 
 
 def _meanings(study: Study) -> str:
-    return (
+    text = (
         f"{attack_prose.meanings(study.table)}\n\nWith several seeds a value is their mean, ± "
         "their standard deviation, and the interval spans those of all seeds."
     )
+    if study.table.groupby("run")["client"].nunique().max() > 1:
+        text += (
+            " Where a run was attacked on all its clients and on some alone, those count from whom "
+            "most came back."
+        )
+    return text
 
 
 def _side_by_side(study: Study) -> str:
@@ -170,7 +181,8 @@ def _tradeoff(sweep: SweepFolder, study: Study) -> str:
     ]
     text = (
         "A setting is as private as its strongest attacker leaves it. The Pareto set holds the "
-        "settings that no other one equals in both accuracy and SSIM and beats in one. Compare "
+        "settings that no other one equals in both accuracy and SSIM and beats in one, both as "
+        "shown here, so that rounding errors of the training decide nothing. Compare "
         "only settings that the same attackers tried: against fewer, a setting looks more private "
         "than it is."
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from finished import finished_run
+from safetensors import safe_open
 
 from attacks import AttackError, AttackOptions, assess, check_attack
 from config import ConfigError, parse_run_config
@@ -40,6 +41,10 @@ def test_what_was_learned_is_scored_again_without_learning_it_again(tmp_path: Pa
     assert [row for row in first if row["metric"] == "ssim"] == again
     assert {file: file.stat().st_mtime_ns for file in learned} == learned
     assert json.loads((folder / "options.json").read_text())["metrics"] == "ssim"
+    with safe_open(folder / "reconstructions.safetensors", framework="pt") as file:
+        assert file.metadata() == {"reconstruction": str(again[0]["value"])}
+    auxiliary = json.loads((folder / "finished.json").read_text())["auxiliary"]
+    assert auxiliary["images"] > auxiliary["people"] > 1
 
     assess(run.path, "decoder", replace(OPTIONS, seed=1), silent)
     assert all(file.stat().st_mtime_ns > before for file, before in learned.items())

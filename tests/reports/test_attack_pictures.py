@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reconstruction grids and learning curves, from what attacks leave in a run folder."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from reports import RunFolder, RunFolderError, Study
+from reports.attack_prose import effort
+from reports.effort import effort_table
 from reports.learning import learning_table
 from reports.learning_figure import learning_figure
 from reports.picture_figures import picture_grid, run_pictures, study_pictures
@@ -28,9 +31,9 @@ def test_rows_are_the_original_and_each_way(run: RunFolder) -> None:
     figure = run_pictures(run)
     assert names(figure) == [
         "original",
-        "decoder\nSSIM 0.17",
-        "position, per-token",
-        "position, set",
+        "decoder\nSSIM 0.55",  # of these pictures; the table counts a try of 0.167
+        "position, per-token\nSSIM 0.45",
+        "position, set\nSSIM 0.35",
     ]
 
 
@@ -39,7 +42,7 @@ def test_other_victims_get_an_original_of_their_own(run: RunFolder) -> None:
     path = leave_pictures(run, "position")
     other = np.zeros((4, 8, 8, 3), dtype=np.uint8)
     save_file({"original": other, "reconstruction": other}, path)
-    assert names(run_pictures(run)) == ["original", "decoder\nSSIM 0.17", "original", "position"]
+    assert names(run_pictures(run)) == ["original", "decoder\nSSIM 0.55", "original", "position"]
 
 
 def test_one_attacker_over_settings(make_run: MakeRun) -> None:
@@ -49,7 +52,7 @@ def test_one_attacker_over_settings(make_run: MakeRun) -> None:
         attacked(run, {BLACK_BOX: value}, 0.8)
         leave_pictures(run, "decoder")
     assert names(study_pictures(Study(runs), "decoder")) == [
-        "original", "LP+GN 0.05, 0.5\nSSIM 0.60", "LP+GN 0.05, 0.5 + row\nSSIM 0.20",
+        "original", "LP+GN 0.05, 0.5\nSSIM 0.55", "LP+GN 0.05, 0.5 + row\nSSIM 0.55",
     ]  # fmt: skip
     assert study_pictures(Study(runs), "position") is None
 
@@ -89,10 +92,39 @@ def test_a_broken_file_does_not_cost_the_report(run: RunFolder) -> None:
     path = leave_pictures(run, "decoder")
     path.write_bytes(b"half a file")
     (path.parent / "history.json").write_text('[{"stage": "decoder"}]')
+    (path.parent / "finished.json").write_text("[]")
     text = write_report(run).read_text(encoding="utf-8")
     assert "**Reconstructions are missing:**" in text
     assert "**Learning curves are missing:**" in text
+    assert "**How long they learned is missing:**" in text
     assert "0.150 .. 0.184" in text
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_report_says_how_hard_attackers_tried(run: RunFolder) -> None:
+    leave_pictures(run, "decoder")
+    folder = leave_pictures(run, "position").parent
+    curve = [
+        {"stage": stage, "epoch": epoch, "loss": 1.0, "held_out": 1.0}
+        for stage, epochs in (("set", 5), ("decoder", 8))
+        for epoch in range(epochs + 1)
+    ]
+    (folder / "history.json").write_text(json.dumps(curve))
+    text = write_report(run).read_text(encoding="utf-8")
+    assert "The attackers had 120 auxiliary images of 11 people." in text
+    assert "Epochs that they learned for: `decoder` 3; `position` set 5, decoder 8." in text
+
+
+def test_effort_over_runs_is_a_span(make_run: MakeRun) -> None:
+    runs = [make_run("one"), make_run("two"), make_run("three")]
+    for run in runs[:2]:
+        leave_pictures(run, "decoder")
+    points = [{"stage": "decoder", "epoch": 7, "loss": 1.0, "held_out": 1.0}]
+    (runs[1].path / "attacks" / "decoder" / "history.json").write_text(json.dumps(points))
+    (runs[1].path / "attacks" / "decoder" / "finished.json").write_text('{"rows": 4}')
+    assert effort_table(runs)[["images", "epochs"]].to_numpy().tolist() == [[120, 3], [0, 7]]
+    assert "`decoder` 3 .. 7." in effort(effort_table(runs))
+    assert effort(effort_table(runs[2:])) == ""
 
 
 def test_learning_curves(make_run: MakeRun) -> None:

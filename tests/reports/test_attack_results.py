@@ -7,6 +7,7 @@ import pytest
 
 from reports import RunFolder, Study, attack_table
 from reports.attack_results import over_repeats, strongest
+from reports.attack_text import rows_as_text
 from reports.paper import TABLE_6, paper_row
 from reports.settings import Setting, setting_of, settings
 from reports.table6 import table6
@@ -112,6 +113,30 @@ def test_repeats_have_mean_spread_and_the_span_of_intervals(make_run: MakeRun) -
     utility = Study(runs).utility.iloc[0]
     assert (utility["accuracy"], utility["runs"]) == (pytest.approx(0.85), 2)
     assert utility["accuracy_spread"] == pytest.approx(math.sqrt(0.005))
+
+
+def test_attacks_on_other_victims_are_no_repeats(make_run: MakeRun) -> None:
+    run, other = make_run("one", full=False, seed=1), make_run("two", full=False, seed=2)
+    for client, ssim, lpips in ((-1, 0.50, 0.10), (0, 0.30, 0.30), (1, 0.70, 0.20)):
+        run.append_attacks(
+            [
+                attack_row(run, client=client, value=ssim, floor_mean_image=ssim / 10),
+                attack_row(run, client=client, seed=8, value=ssim + 0.02),
+                attack_row(run, client=client, metric="lpips", value=lpips),
+                attack_row(run, client=client, metric="psnr", value=NAN),
+            ]
+        )
+    other.append_attacks([attack_row(other, value=0.20)])
+    whole = over_repeats(attack_table([run])).set_index("metric")
+    assert whole.loc["ssim", ["value", "repeats"]].tolist() == [pytest.approx(0.71), 2]
+    assert whole.loc["lpips", ["value", "repeats"]].tolist() == [0.10, 1]
+    assert whole.loc["psnr", "repeats"] == 1
+    both = over_repeats(attack_table([run, other])).set_index("metric").loc["ssim"]
+    assert (both["value"], both["repeats"]) == (pytest.approx((0.70 + 0.72 + 0.20) / 3), 3)
+    shown = rows_as_text(attack_table([run]))
+    assert shown["of"].tolist()[:4] == ["all clients"] * 4
+    assert set(shown["of"]) == {"all clients", "client 0", "client 1"}
+    assert "of" not in rows_as_text(attack_table([other])).columns
 
 
 def test_the_strongest_way_counts_and_upper_bounds_do_not(make_run: MakeRun) -> None:

@@ -11,6 +11,7 @@ from reports import RunFolder, Study, tradeoff
 from reports.sweep_folder import SweepFolder
 from reports.tradeoff import pareto
 from reports.tradeoff_figure import tradeoff_figure
+from tests.reports.fake_run import BLACK_BOX, MakeRun, attacked
 
 SHARES = st.sampled_from([0.1, 0.2, 0.3, 0.4])
 
@@ -40,6 +41,13 @@ def test_a_setting_is_as_private_as_its_strongest_attacker_leaves_it(sweep: Path
     assert list(table.index[table["pareto"]]) == [
         "SL + row", "GN 0.5 + row", "GN 1.0 + row", "LP 0.05 + row", "BS 0.4", "BS 0.4 + row",
     ]  # fmt: skip
+
+
+def test_rounding_errors_do_not_decide_the_pareto_set(make_run: MakeRun) -> None:
+    runs = [make_run(f"cut-{cut}", full=False, cut=cut) for cut in (0, 1, 2)]
+    for run, more in zip(runs, (0.0, 1e-8, 1e-3), strict=True):
+        attacked(run, {BLACK_BOX: 0.4 + more}, 0.8 - more)
+    assert tradeoff(Study(runs))["pareto"].tolist() == [True, True, False]
 
 
 def test_figure_has_a_panel_an_attacker_and_one_of_the_strongest(sweep: Path) -> None:
